@@ -1,0 +1,50 @@
+# Everything runs from a virtual environment in .venv that these targets make themselves.
+# Tools are called as `python -m tool`, never as scripts: that works in a folder whose name has a space.
+PYTHON ?= python3
+PY := .venv/bin/python
+
+.PHONY: help demo test format lint types unit docs mutants bench clean
+
+help:
+	@echo "make demo     run the main job on data that ships with the project"
+	@echo "make test     format check, lint, types and all tests"
+	@echo "make format   rewrite the sources in the project's format"
+	@echo "make mutants  check that the tests of the operations can fail (minutes)"
+	@echo "make docs     build the documentation under docs/_build/html"
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[train,test]'
+	@touch .venv/ready
+
+demo: .venv/ready
+	@$(PY) -m divaug demo --out demo
+
+test: format-check lint types unit
+
+.PHONY: format-check
+format-check: .venv/ready
+	$(PY) -m ruff format --check .
+
+lint: .venv/ready
+	$(PY) -m ruff check .
+
+types: .venv/ready
+	$(PY) -m mypy --strict src/divaug
+
+unit: .venv/ready
+	$(PY) -m pytest -n 2 -q
+
+format: .venv/ready
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
+mutants: .venv/ready
+	$(PY) tests/mutants.py
+
+docs: .venv/ready
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(PY) -m sphinx -W -b html docs docs/_build/html
+
+clean:
+	rm -rf .venv demo docs/_build .mypy_cache .ruff_cache .pytest_cache

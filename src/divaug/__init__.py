@@ -1,0 +1,1 @@
+"""DivAug: automated data augmentation that follows the model."""
