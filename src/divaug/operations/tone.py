@@ -78,8 +78,9 @@ def autocontrast(images: Tensor) -> Tensor:
     """Stretch each channel so that its extremes become 0 and 255; a one-valued channel stays."""
     low = images.amin((2, 3)).to(torch.float64)
     high = images.amax((2, 3)).to(torch.float64)
-    # Float64, in Pillow's order of operations: its rounding errors decide some of the values.
-    scale = 255.0 / (high - low).clamp(min=1)
+    # Float64, in Pillow's order of operations: its rounding errors decide some of the values. A
+    # true division of tensors: `255.0 / tensor` would multiply by the rounded reciprocal.
+    scale = torch.full_like(low, 255.0).div_((high - low).clamp(min=1))
     offset = -low * scale
     v = _levels(images, torch.float64)
     stretched = (v * scale[..., None] + offset[..., None]).trunc().clamp(0, 255)
