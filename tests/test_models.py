@@ -4,6 +4,7 @@ The shaking of Shake-Shake and ShakeDrop has its own file, ``test_models_shaking
 """
 
 import copy
+import sys
 
 import pytest
 import torch
@@ -291,6 +292,6 @@ def test_bad_arguments_are_refused_with_the_rule(call, message):
 
 
 def test_resnet_50_without_torchvision_names_the_remedy(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "torchvision.models", None)
+    monkeypatch.setitem(sys.modules, "torchvision.models", None)
     with pytest.raises(ImportError, match=r"divaug\[train\]"):
         build("resnet-50", 10)
