@@ -65,7 +65,7 @@ def _pick(weight, word, e, E):
     return tl.minimum(tl.sum(((cumulated <= point) & (e < E)).to(tl.int32), 0), E - 1)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["step", "seed_low", "seed_high"])
 def _kernel(
     probs, index, step, out, seed_low, seed_high, E, D, stride_b, stride_e, stride_d,
     S: tl.constexpr, RULE: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
