@@ -28,6 +28,7 @@ __all__ = ["FUSED_PIXELS", "MAX_SLOTS", "jitter_kernel", "render_kernel"]
 FUSED_PIXELS = 4096
 MAX_SLOTS = 2
 BLOCK = 1024
+PIXELS_PER_THREAD = 4
 
 
 @triton.jit
@@ -304,7 +305,7 @@ def _launch(
     fused = height * width <= FUSED_PIXELS or not slots
     block = min(BLOCK, max(32, triton.next_power_of_2(height * width)))
     sizes = {"W": width, "C": channels, "K": max(1, operation.shape[-1]), "SLOTS": slots}
-    common = {"BLOCK": block, "num_warps": max(1, block // 256), "enable_fp_fusion": False}
+    common = {"BLOCK": block, "num_warps": max(1, block // (32 * PIXELS_PER_THREAD)), "enable_fp_fusion": False}
     extremes = tables = source
     if not fused:
         extremes = torch.empty((n, slots, 6), dtype=torch.int32, device=out.device)
