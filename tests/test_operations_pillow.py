@@ -1,4 +1,4 @@
-"""Zero differing bytes: every operation against Pillow, over sizes, channels, values and arguments."""
+"""Zero differing bytes: every operation against Pillow, over sizes, values and arguments."""
 
 import pytest
 import torch
@@ -57,7 +57,11 @@ def test_equal_to_pillow(name, size, channels):
         arguments = arguments[::2] if len(arguments) < 16 else arguments[::3]
     repeated = arguments * len(samples.KINDS)
     images = torch.stack(
-        [samples.image(kind, channels, *size) for kind in samples.KINDS for _ in arguments]
+        [
+            samples.image(kind, channels, *size, i)
+            for kind in samples.KINDS
+            for i, _ in enumerate(arguments)
+        ]
     )
     count = len(images)
     centers = samples.random_centers(count, *size, samples.generator(name, size))

@@ -1,8 +1,8 @@
 """The sixteen operations as Pillow computes them, one image at a time: the oracle of the tests.
 
-Nothing here is fast or clever. Every function calls Pillow on one image and hands back its bytes, so
-that a difference from the library is a difference from Pillow. Only Cutout, which Pillow does not
-have, is written out: a numpy slice.
+Nothing here is fast or clever. Every function calls Pillow on one image and hands back its bytes,
+so that a difference from the library is a difference from Pillow. Only Cutout, which Pillow does
+not have, is written out: a numpy slice.
 """
 
 import math
@@ -45,8 +45,16 @@ def _affine(matrix_of: Callable[[float], tuple[float, ...]]) -> Operation:
     return operation
 
 
+def _alone(function: Callable[[Image.Image], Image.Image]) -> Operation:
+    return lambda image, _argument, _center, _partner: function(image)
+
+
+def _with_argument(function: Callable[[Image.Image, float], Image.Image]) -> Operation:
+    return lambda image, argument, _center, _partner: function(image, argument)
+
+
 def _enhance(enhancer: type) -> Operation:
-    return lambda image, argument, center, partner: enhancer(image).enhance(argument)
+    return _with_argument(lambda image, factor: enhancer(image).enhance(factor))
 
 
 def _cutout(image, argument, center, partner):
@@ -64,18 +72,18 @@ PILLOW: dict[str, Operation] = {
     "ShearY": _affine(lambda v: (1, 0, 0, v, 1, 0)),
     "TranslateX": _affine(lambda v: (1, 0, v, 0, 1, 0)),
     "TranslateY": _affine(lambda v: (1, 0, 0, 0, 1, v)),
-    "Rotate": lambda image, argument, center, partner: image.rotate(argument),
-    "AutoContrast": lambda image, argument, center, partner: ImageOps.autocontrast(image),
-    "Invert": lambda image, argument, center, partner: ImageOps.invert(image),
-    "Equalize": lambda image, argument, center, partner: ImageOps.equalize(image),
-    "Solarize": lambda image, argument, center, partner: ImageOps.solarize(image, argument),
-    "Posterize": lambda image, argument, center, partner: ImageOps.posterize(image, int(argument)),
+    "Rotate": _with_argument(Image.Image.rotate),
+    "AutoContrast": _alone(ImageOps.autocontrast),
+    "Invert": _alone(ImageOps.invert),
+    "Equalize": _alone(ImageOps.equalize),
+    "Solarize": _with_argument(ImageOps.solarize),
+    "Posterize": _with_argument(lambda image, bits: ImageOps.posterize(image, int(bits))),
     "Contrast": _enhance(ImageEnhance.Contrast),
     "Color": _enhance(ImageEnhance.Color),
     "Brightness": _enhance(ImageEnhance.Brightness),
     "Sharpness": _enhance(ImageEnhance.Sharpness),
     "Cutout": _cutout,
-    "SamplePairing": lambda image, argument, center, partner: Image.blend(image, partner, argument),
+    "SamplePairing": lambda image, weight, _center, partner: Image.blend(image, partner, weight),
 }
 
 

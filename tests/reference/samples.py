@@ -80,9 +80,12 @@ def _translations(side: int) -> list[float]:
 
 
 def arguments(name: str, height: int, width: int) -> list[float | None]:
-    """Both ends, the identity, fractions and both signs of the operation's argument."""
+    """Both ends, the identity, fractions and both signs of the operation's argument.
+
+    An operation without one gets a row of None, so that it too meets several images of a kind.
+    """
     if name in WITHOUT_ARGUMENT:
-        return [None]
+        return [None] * 6
     shear = _both_signs(0.0, 1e-6, 0.03, 0.1234567, 0.3, 1 / 3, 0.5, 1.0, 1.77, 2.0)
     quarter = (30.0, 45.0, 89.9, 90.0, 135.0, 180.0, 270.0, 359.99, 360.0)
     factor = [0.0, 0.1, 1 / 3, 0.5, 0.55, 0.999, 1.0, 1.001, 1.37, 1.9, 4.2, 10.0]
