@@ -1,6 +1,7 @@
 """Magnitudes: m = 0 hardly changes an image, m = 1 changes it most; the ranges are agreed."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -166,7 +167,7 @@ NOISE = 0.25
 def test_strength_does_not_fall_as_the_magnitude_rises(space, name, sign):
     changes = _strength(space, name, sign)
     slack = NOISE if name in MOVING else 0.0
-    for weaker, stronger in zip(changes, changes[1:], strict=False):
+    for weaker, stronger in pairwise(changes):
         assert stronger >= weaker - slack
     if (space, name) != ("released", "ShearY"):
         assert changes[-1] > changes[0] + 1
@@ -201,7 +202,7 @@ def test_an_unknown_space_lists_the_three():
 
 
 def test_an_unknown_operation():
-    with pytest.raises(ValueError, match="operation.*Rotat"):
+    with pytest.raises(ValueError, match=r"operation.*Rotat"):
         argument("Rotat", 0.5)
 
 
