@@ -1,0 +1,60 @@
+"""Run a different operation on every image of a batch, each on a group of its own.
+
+Images are grouped by operation, so nothing is computed for images that did not draw it, and groups
+are cut into chunks, so the temporary tensors stay small whatever the batch.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from divaug.operations.table import Operation
+
+__all__ = ["CHUNK_PIXELS", "transform_in_place"]
+
+#: Pixels of one chunk. Temporaries take at most about 40 bytes per pixel of a chunk; this many
+#: pixels keep them in a core's cache and still amortise the cost of a call.
+CHUNK_PIXELS = 1 << 16
+
+
+def _groups(operation: Tensor, count: int, chunk: int) -> Iterator[tuple[int, Tensor]]:
+    """Yield (operation id, rows) chunk by chunk; rows with a negative id are left out."""
+    order = operation.argsort(stable=True)
+    ids = torch.arange(count + 1, device=operation.device, dtype=operation.dtype)
+    # One copy to the host for the whole batch: where each operation's rows begin.
+    begin = torch.searchsorted(operation[order], ids).tolist()
+    for i in range(count):
+        for start in range(begin[i], begin[i + 1], chunk):
+            yield i, order[start : min(start + chunk, begin[i + 1])]
+
+
+def transform_in_place(
+    images: Tensor,
+    operation: Tensor,
+    argument: Tensor,
+    center: Tensor | None,
+    pool: Tensor | None,
+    partner: Tensor | None,
+    operations: Sequence[Operation],
+) -> None:
+    """Apply `operations[operation[i]]` to image i, overwriting `images`.
+
+    Args:
+        images: uint8 `[n,C,H,W]`, contiguous; changed in place.
+        operation: integer ids `[n]`; a negative id leaves its image alone.
+        argument: `[n]` in physical units.
+        center: `[n,2]` (y, x), or None where no operation needs a place.
+        pool: uint8 `[m,C,H,W]`, the originals that partners are taken from.
+        partner: `[n]` rows of `pool`, or None where no operation needs a partner.
+        operations: the table that the ids point into.
+    """
+    nothing = images.new_empty(0)
+    chunk = max(1, CHUNK_PIXELS // max(1, images.shape[2] * images.shape[3]))
+    for i, rows in _groups(operation, len(operations), chunk):
+        this = operations[i]
+        here = center[rows] if this.needs_center and center is not None else nothing
+        paired = this.needs_partner and pool is not None and partner is not None
+        other = pool[partner[rows]] if paired else nothing  # type: ignore[index]
+        strength = argument[rows].to(torch.float64)
+        images[rows] = this.transform(images[rows], strength, here, other)

@@ -1,0 +1,30 @@
+"""Cutout: a square of one colour, cut at the border."""
+
+import torch
+from torch import Tensor
+
+__all__ = ["FILL_GREY", "FILL_RGB", "cutout", "square_mask"]
+
+# The fill of Fast AutoAugment's and the DivAug authors' Cutout operation.
+FILL_RGB = (125, 123, 114)
+FILL_GREY = (121,)
+
+
+def square_mask(center: Tensor, side: Tensor, height: int, width: int) -> Tensor:
+    """True inside squares of `side` [n] whole pixels around `center` [n,2] (y, x): `[n,H,W]`."""
+    start = center - (side >> 1)[:, None]
+
+    def covered(axis: int, size: int) -> Tensor:
+        offset = torch.arange(size, device=center.device) - start[:, axis, None]
+        return (offset >= 0) & (offset < side[:, None])
+
+    return covered(0, height)[:, :, None] & covered(1, width)[:, None, :]
+
+
+def cutout(images: Tensor, side: Tensor, center: Tensor) -> Tensor:
+    """Fill a square; `side` is rounded to whole pixels, halves up."""
+    fill = FILL_GREY if images.shape[1] == 1 else FILL_RGB
+    color = torch.tensor(fill, dtype=torch.uint8, device=images.device).view(1, -1, 1, 1)
+    pixels = (side + 0.5).floor().to(torch.int64)
+    mask = square_mask(center.to(torch.int64), pixels, images.shape[2], images.shape[3])
+    return torch.where(mask[:, None], color, images)

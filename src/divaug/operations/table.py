@@ -1,0 +1,99 @@
+"""The table of operations: what each takes, what it accepts, and the function that does it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from torch import Tensor
+
+from divaug.operations import blending, geometry, occlusion, tone
+
+__all__ = ["OPERATIONS", "TABLE", "Operation", "Transformation"]
+
+#: `(images [n,C,H,W] uint8, argument [n] float64, center [n,2], partner [n,C,H,W]) -> images`.
+#: `center` and `partner` are empty tensors unless the operation asks for them.
+Transformation: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of the search space.
+
+    Args:
+        name: how policies and people call it.
+        transform: the pixels: a batch in, a batch out, never changed in place.
+        unit: what the argument measures; None where there is none.
+        low: smallest argument accepted.
+        high: largest argument accepted.
+        whole: whether the argument must be a whole number.
+        needs_center: whether a place `[n,2]` (y, x) is drawn with it.
+        needs_partner: whether a second image is drawn with it.
+    """
+
+    name: str
+    transform: Transformation
+    unit: str | None = None
+    low: float = 0.0
+    high: float = 0.0
+    whole: bool = False
+    needs_center: bool = False
+    needs_partner: bool = False
+
+    @property
+    def needs_argument(self) -> bool:
+        """Whether the operation has a strength at all."""
+        return self.unit is not None
+
+
+def _plain(function: Callable[[Tensor], Tensor]) -> Transformation:
+    return lambda images, _argument, _center, _partner: function(images)
+
+
+def _strength(function: Callable[[Tensor, Tensor], Tensor]) -> Transformation:
+    return lambda images, argument, _center, _partner: function(images, argument)
+
+
+def _enhance(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> Operation:
+    return Operation(name, _strength(function), "factor", 0.0, 10.0)
+
+
+# Limits: coordinates must stay inside Pillow's fixed-point range (see MAX_SIDE in checks.py), a
+# factor of 10 saturates every image, and Pillow 13 refuses to posterize to 0 bits.
+_ALL = (
+    Operation("ShearX", _strength(geometry.shear_x), "shear factor", -2.0, 2.0),
+    Operation("ShearY", _strength(geometry.shear_y), "shear factor", -2.0, 2.0),
+    Operation("TranslateX", _strength(geometry.translate_x), "pixels", -16384.0, 16384.0),
+    Operation("TranslateY", _strength(geometry.translate_y), "pixels", -16384.0, 16384.0),
+    Operation("Rotate", _strength(geometry.rotate), "degrees", -360.0, 360.0),
+    Operation("AutoContrast", _plain(tone.autocontrast)),
+    Operation("Invert", _plain(tone.invert)),
+    Operation("Equalize", _plain(tone.equalize)),
+    Operation("Solarize", _strength(tone.solarize), "threshold", 0.0, 256.0),
+    Operation("Posterize", _strength(tone.posterize), "bits", 1.0, 8.0, whole=True),
+    _enhance("Contrast", tone.contrast),
+    _enhance("Color", blending.color),
+    _enhance("Brightness", tone.brightness),
+    _enhance("Sharpness", blending.sharpness),
+    Operation(
+        "Cutout",
+        lambda images, side, center, _partner: occlusion.cutout(images, side, center),
+        "pixels",
+        0.0,
+        16384.0,
+        needs_center=True,
+    ),
+    Operation(
+        "SamplePairing",
+        lambda images, weight, _center, partner: blending.sample_pairing(images, weight, partner),
+        "weight",
+        0.0,
+        1.0,
+        needs_partner=True,
+    ),
+)
+
+#: The sixteen operations by name, in the order of their ids.
+TABLE: dict[str, Operation] = {operation.name: operation for operation in _ALL}
+
+#: The sixteen names; an operation's id is its position here.
+OPERATIONS: tuple[str, ...] = tuple(TABLE)
