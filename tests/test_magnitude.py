@@ -209,10 +209,3 @@ def test_an_unknown_operation():
 def test_an_operation_that_the_space_does_not_have():
     with pytest.raises(ValueError, match=r"SamplePairing.*uda|uda.*SamplePairing"):
         argument("SamplePairing", 0.5, space="uda")
-
-
-@pytest.mark.parametrize("side", ["height", "width"])
-@pytest.mark.parametrize("pixels", [0, -3])
-def test_an_image_without_a_size(side, pixels):
-    with pytest.raises(ValueError, match=rf"{side}.*{pixels}"):
-        argument("TranslateX", 0.5, **{side: pixels})
