@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from divaug.operations import OPERATIONS, apply
@@ -88,6 +88,9 @@ def test_between_the_ends_the_argument_is_linear(m):
 
 @law
 @given(m=magnitudes)
+@example(m=0.125)
+@example(m=0.375)
+@example(m=0.875)
 def test_posterize_keeps_whole_bits(m):
     assert at("paper", "Posterize", m) == 8 - math.floor(4 * m + 0.5)
     assert at("uda", "Posterize", m) == 8 - math.floor(4 * m + 0.5)

@@ -48,3 +48,13 @@ def test_a_number_a_whole_tensor_and_a_float_tensor_say_the_same():
     answer = apply(images, "Posterize", 3)
     for value in (3.0, torch.full((6,), 3), torch.full((6,), 3.0), torch.full((6,), 3.0).double()):
         assert torch.equal(apply(images, "Posterize", value), answer)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float16], ids=str)
+def test_channels_last_in_channels_last_out(dtype):
+    images = samples.images(3, 9, 7, 6).clamp(max=1).to(dtype)
+    laid = images.to(memory_format=torch.channels_last)
+    for name, argument in (("Invert", None), ("Brightness", 1.0), ("Rotate", 30.0)):
+        answer = apply(laid, name, argument)
+        assert answer.is_contiguous(memory_format=torch.channels_last)
+        assert apply(images, name, argument).is_contiguous()

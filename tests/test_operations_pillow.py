@@ -104,6 +104,15 @@ def test_geometry_on_the_longest_images(name, shape):
     check(images, name, arguments, None, None)
 
 
+@pytest.mark.parametrize("name", ["ShearX", "ShearY"])
+def test_shear_at_the_halves_of_the_fixed_point(name):
+    """Coefficients exactly between two steps of 1/65536 are rounded up."""
+    steps = torch.arange(-9, 10, dtype=torch.float64) / 2
+    factors = torch.cat([(base + steps) / 65536 for base in (0, 4096, 21845, -21845, 65536)])
+    image = samples.image("full", 1, 64, 64, "shear")
+    check(image.expand(len(factors), -1, -1, -1), name, factors.tolist(), None, None)
+
+
 @pytest.mark.parametrize("size", [(90, 90), (61, 61), (61, 90), (12, 13)], ids=str)
 def test_whole_degrees(size):
     """Right angles of square images are copies in Pillow, of others an affine map."""
