@@ -1,1 +1,32 @@
-"""DivAug: automated data augmentation that follows the model."""
+"""DivAug: automated data augmentation that follows the model.
+
+Every image gets E random sub-policies, the model says what it makes of each, and the S candidates
+whose predictions lie furthest apart are kept.
+"""
+
+from divaug import default_augmentation, operations, policies
+from divaug.default_augmentation import DefaultAugmentation
+from divaug.diversity import affinity, loss_diversity, variance_diversity
+from divaug.expansion import expand
+from divaug.plugin import DivAug
+from divaug.scoring import score
+from divaug.selection import select
+from divaug.subpolicies import SubPolicies
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DefaultAugmentation",
+    "DivAug",
+    "SubPolicies",
+    "__version__",
+    "affinity",
+    "default_augmentation",
+    "expand",
+    "loss_diversity",
+    "operations",
+    "policies",
+    "score",
+    "select",
+    "variance_diversity",
+]

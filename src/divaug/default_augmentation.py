@@ -1,0 +1,185 @@
+"""The default augmentation of each dataset: crop, flip, Cutout, normalise, drawn per candidate."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from divaug.operations.occlusion import square_mask
+from divaug.randomness import Purpose, Stream, below, uniform
+from divaug.resized_crop import Photometric, PhotometricDraws, draw_photometric, photograph
+
+__all__ = [
+    "DefaultAugmentation",
+    "DefaultDraws",
+    "cifar10",
+    "cifar100",
+    "imagenet",
+    "plain",
+    "svhn",
+]
+
+
+@dataclass(frozen=True)
+class DefaultAugmentation:
+    """What happens to every candidate after its sub-policy, ending in normalised floats.
+
+    Args:
+        mean: per channel, of values in [0, 1].
+        std: per channel.
+        padding: black pixels added on each side before a random crop back to the image's size.
+        flip: probability of a mirror image.
+        cutout: side of a square set to zero after normalisation, cut at the border; 0 for none.
+        photometric: the further steps of ImageNet: resized crop, colour jitter and lighting.
+
+    Example:
+        >>> cifar10().padding, cifar10().cutout
+        (4, 16)
+    """
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    padding: int = 0
+    flip: float = 0.0
+    cutout: int = 0
+    photometric: Photometric | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.mean) != len(self.std) or len(self.mean) not in (1, 3):
+            raise ValueError(
+                f"`mean` and `std` must have one value per channel (1 or 3), got {len(self.mean)} "
+                f"and {len(self.std)}."
+            )
+        if min(self.std) <= 0:
+            raise ValueError(f"`std` must be positive, got {self.std}.")
+        if not 0.0 <= self.flip <= 1.0:
+            raise ValueError(f"`flip` must lie in [0, 1], got {self.flip}.")
+        if self.padding < 0 or self.cutout < 0:
+            raise ValueError(
+                f"`padding` and `cutout` must not be negative, got {self.padding}, {self.cutout}."
+            )
+
+    def output_size(self, height: int, width: int) -> tuple[int, int]:
+        """Height and width of the finished candidates."""
+        side = self.photometric.size if self.photometric else 0
+        return (side, side) if side else (height, width)
+
+    def scale_and_bias(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Normalised value = byte · scale + bias, per channel."""
+        scale = tuple(1.0 / (255.0 * s) for s in self.std)
+        return scale, tuple(-m / s for m, s in zip(self.mean, self.std, strict=True))
+
+    def draw(self, stream: Stream, candidates: int, size: tuple[int, int]) -> "DefaultDraws":
+        """Draw crop, flip and Cutout for every candidate of images of that size."""
+        offset_y, offset_x, coin, _ = (
+            word[..., 0] for word in stream.words(Purpose.CROP, candidates, 1)
+        )
+        center_y, center_x, _, _ = (
+            word[..., 0] for word in stream.words(Purpose.CUTOUT, candidates, 1)
+        )
+        height, width = self.output_size(*size)
+        crops = 2 * self.padding + 1
+        further = self.photometric
+        return DefaultDraws(
+            offset=torch.stack([below(offset_y, crops), below(offset_x, crops)], -1).to(
+                torch.int32
+            ),
+            flip=uniform(coin) < self.flip,
+            center=torch.stack([below(center_y, height), below(center_x, width)], -1).to(
+                torch.int32
+            ),
+            photometric=draw_photometric(further, stream, candidates, size) if further else None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DefaultDraws:
+    """The drawn default augmentation of a batch of candidates.
+
+    Args:
+        offset: int32 `[B,E,2]`, top-left corner (y, x) of the crop in the padded image.
+        flip: bool `[B,E]`.
+        center: int32 `[B,E,2]`, centre (y, x) of Cutout in the finished image.
+        photometric: the draws of ImageNet's further steps.
+    """
+
+    offset: Tensor
+    flip: Tensor
+    center: Tensor
+    photometric: PhotometricDraws | None = None
+
+    def rows(self, start: int, stop: int) -> "DefaultDraws":
+        """The draws of images `start` to `stop`, with B and E as one axis."""
+        return DefaultDraws(
+            self.offset[start:stop].flatten(0, 1),
+            self.flip[start:stop].flatten(0, 1),
+            self.center[start:stop].flatten(0, 1),
+            self.photometric.rows(start, stop) if self.photometric else None,
+        )
+
+
+def finish(images: Tensor, default: DefaultAugmentation, draws: DefaultDraws, out: Tensor) -> None:
+    """Crop, flip, normalise and cut uint8 `images` [n,C,H,W] into `out`, in its dtype."""
+    lighting = None
+    if default.photometric and draws.photometric:
+        images, lighting = photograph(images, default.photometric, draws.photometric)
+    if default.padding or default.flip:
+        images = _crop_and_flip(images, draws.offset, draws.flip, default.padding)
+    scale, bias = (
+        torch.tensor(values, device=images.device).view(1, -1, 1, 1)
+        for values in default.scale_and_bias()
+    )
+    value = images.to(torch.float32).mul_(scale).add_(bias)
+    if lighting is not None:
+        std = torch.tensor(default.std, device=images.device)
+        value += (lighting / std)[:, :, None, None]
+    if default.cutout:
+        side = torch.full((len(images),), default.cutout, device=images.device)
+        mask = square_mask(draws.center.to(torch.int64), side, *images.shape[2:])
+        value.masked_fill_(mask[:, None], 0.0)
+    out.copy_(value)
+
+
+def _crop_and_flip(images: Tensor, offset: Tensor, flip: Tensor, padding: int) -> Tensor:
+    n, channels, height, width = images.shape
+    x = torch.arange(width, device=images.device)
+    x = torch.where(flip[:, None], width - 1 - x, x) + (offset[:, 1:] - padding)
+    y = torch.arange(height, device=images.device) + (offset[:, :1] - padding)
+    inside = ((y >= 0) & (y < height))[:, :, None] & ((x >= 0) & (x < width))[:, None, :]
+    flat = (y[:, :, None] * width + x[:, None, :]).mul_(inside).view(n, 1, -1)
+    source = images.reshape(n, channels, height * width)
+    cropped = source.gather(2, flat.expand(n, channels, height * width))
+    return cropped.view(images.shape).mul_(inside[:, None])
+
+
+# Mean and standard deviation of all training pixels: AutoAugment's and PBA's CIFAR constants, UDA's
+# for the core training part of SVHN. The DivAug authors' 0.2023… are means of per-image deviations.
+_CIFAR10 = ((0.49139968, 0.48215841, 0.44653091), (0.24703223, 0.24348513, 0.26158784))
+_CIFAR100 = ((0.50707516, 0.48654887, 0.44091784), (0.26733429, 0.25643846, 0.27615047))
+_SVHN = ((0.4376821, 0.4437697, 0.47280442), (0.19803012, 0.20101562, 0.19703614))
+_IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+def cifar10() -> DefaultAugmentation:
+    """Pad 4 with black, crop, flip, Cutout 16."""
+    return DefaultAugmentation(*_CIFAR10, padding=4, flip=0.5, cutout=16)
+
+
+def cifar100() -> DefaultAugmentation:
+    """As CIFAR-10, with CIFAR-100's statistics."""
+    return DefaultAugmentation(*_CIFAR100, padding=4, flip=0.5, cutout=16)
+
+
+def svhn() -> DefaultAugmentation:
+    """As CIFAR-10 without the flip: a mirrored digit is another sign."""
+    return DefaultAugmentation(*_SVHN, padding=4, cutout=16)
+
+
+def imagenet(size: int = 224) -> DefaultAugmentation:
+    """Random resized crop, flip, colour jitter 0.4, lighting 0.1."""
+    return DefaultAugmentation(*_IMAGENET, flip=0.5, photometric=Photometric(size=size))
+
+
+def plain(mean: tuple[float, ...], std: tuple[float, ...]) -> DefaultAugmentation:
+    """Normalisation alone."""
+    return DefaultAugmentation(mean, std)

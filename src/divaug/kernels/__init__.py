@@ -1,0 +1,41 @@
+"""The one place that decides which implementation runs: batched PyTorch or Triton kernels."""
+
+import importlib.util
+import os
+
+import torch
+
+__all__ = ["BACKENDS", "use_triton"]
+
+BACKENDS = ("torch", "triton")
+
+
+def _obstacle(device: torch.device) -> str | None:
+    """Why Triton cannot run there; None where it can."""
+    if importlib.util.find_spec("triton") is None:
+        return "Triton is not installed"
+    interpreting = os.environ.get("TRITON_INTERPRET") == "1"
+    if device.type != "cuda" and not interpreting:
+        return f"the tensors are on {device}, and Triton needs a CUDA device"
+    return None
+
+
+def use_triton(backend: str | None, device: torch.device, lacking: str | None = None) -> bool:
+    """Whether the Triton kernel is to be used.
+
+    Args:
+        backend: "torch" or "triton" to force one; None for Triton on CUDA wherever it can run.
+        device: where the tensors are.
+        lacking: why this call is beyond the kernel; None where it is not.
+
+    Raises:
+        ValueError: for an unknown name, or a forced "triton" that cannot run, with the reason.
+    """
+    if backend is not None and backend not in BACKENDS:
+        raise ValueError(f"`backend` must be one of {BACKENDS} or None, got {backend!r}.")
+    if backend == "torch":
+        return False
+    reason = lacking or _obstacle(device)
+    if backend == "triton" and reason:
+        raise ValueError(f'backend="triton" cannot run here: {reason}. Leave `backend` out.')
+    return reason is None and (backend == "triton" or device.type == "cuda")

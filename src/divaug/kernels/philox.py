@@ -1,0 +1,45 @@
+"""Philox 4×32-10 for the kernels: the words of `divaug.randomness`, to the bit."""
+
+import triton
+import triton.language as tl
+
+__all__ = ["below", "philox", "uniform"]
+
+
+@triton.jit
+def _mul_high_low(a, b: tl.constexpr):
+    product = a.to(tl.uint64) * b
+    return (product >> 32).to(tl.uint32), product.to(tl.uint32)
+
+
+@triton.jit
+def philox(seed_low, seed_high, index, step, place, purpose: tl.constexpr):
+    """Four random words of (seed, index, step, candidate and slot, purpose), all uint32."""
+    c0 = index.to(tl.uint32)
+    c1 = step.to(tl.uint32) + c0 * 0
+    c2 = place.to(tl.uint32) + c0 * 0
+    c3 = c0 * 0 + purpose
+    k0 = seed_low.to(tl.uint32)
+    k1 = seed_high.to(tl.uint32)
+    for _ in tl.static_range(10):
+        high0, low0 = _mul_high_low(c0, 0xD2511F53)
+        high1, low1 = _mul_high_low(c2, 0xCD9E8D57)
+        c0 = high1 ^ c1 ^ k0
+        c1 = low1
+        c2 = high0 ^ c3 ^ k1
+        c3 = low0
+        k0 = k0 + 0x9E3779B9
+        k1 = k1 + 0xBB67AE85
+    return c0, c1, c2, c3
+
+
+@triton.jit
+def uniform(word):
+    """A word as float32 in [0, 1)."""
+    return (word >> 8).to(tl.float32) * (1.0 / 16777216.0)
+
+
+@triton.jit
+def below(word, bound):
+    """A word as a whole number in [0, bound), int64."""
+    return ((word.to(tl.uint64) * bound.to(tl.uint64)) >> 32).to(tl.int64)

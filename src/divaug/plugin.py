@@ -1,0 +1,252 @@
+"""`DivAug`: expand, score and select in one call, for anybody's training loop."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from divaug.default_augmentation import DefaultAugmentation, plain
+from divaug.diversity import variance_diversity
+from divaug.expansion import expand
+from divaug.operations.checks import unknown_name
+from divaug.policies import Policy, Uniform
+from divaug.scoring import score
+from divaug.selection import METHODS, select
+from divaug.subpolicies import SubPolicies
+
+__all__ = ["DivAug", "Record"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was kept since the last reset.
+
+    Args:
+        images: originals seen.
+        operations: operation → how often a kept sub-policy applied it.
+        drawn: operation → how often a kept sub-policy held it, applied or not.
+        probability: operation → mean probability it was kept with (NaN where it never was).
+        diversity_kept: mean Variance Diversity of the kept candidates.
+        diversity_all: mean Variance Diversity of all candidates.
+    """
+
+    images: int
+    operations: dict[str, int]
+    drawn: dict[str, int]
+    probability: dict[str, float]
+    diversity_kept: float
+    diversity_all: float
+
+
+class DivAug:
+    """Augmentation that follows the model.
+
+    For each image it draws E sub-policies, asks the model for its predictions, keeps the S
+    candidates whose predictions lie furthest apart, and repeats the label S times.
+
+    Args:
+        model: the network being trained, or any other; returns logits.
+        num_candidates: E.
+        num_selected: S.
+        policy: what sub-policies are drawn from; None for the universal set.
+        default: the default augmentation; None for bytes scaled to [0, 1].
+        method: the rule of selection, see `select`.
+        seed: decides every draw, together with the step and the samples' numbers.
+        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from; None for the batch. Give
+            it when several processes share the work, so that partners do not depend on the batch.
+        dtype: of the images returned; None for the model's.
+        channels_last: whether to return images with their channels last.
+        chunk_size: most candidates scored in one forward pass.
+        backend: "torch" or "triton" to force one; None to choose.
+
+    Example:
+        >>> model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10))
+        >>> augment = DivAug(model, num_candidates=8, num_selected=4)
+        >>> images = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
+        >>> images, labels = augment(images, torch.tensor([3, 7]))
+        >>> images.shape, labels.tolist()
+        (torch.Size([8, 3, 32, 32]), [3, 3, 3, 3, 7, 7, 7, 7])
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        num_candidates: int = 8,
+        num_selected: int = 4,
+        *,
+        policy: Policy | None = None,
+        default: DefaultAugmentation | None = None,
+        method: str = "kmeans++",
+        seed: int = 0,
+        pool: Tensor | None = None,
+        dtype: torch.dtype | None = None,
+        channels_last: bool = False,
+        chunk_size: int | None = None,
+        backend: str | None = None,
+    ) -> None:
+        if not 1 <= num_selected <= num_candidates:
+            raise ValueError(
+                f"`num_selected` must lie in [1, num_candidates={num_candidates}], "
+                f"got {num_selected}."
+            )
+        if method not in METHODS:
+            raise ValueError(unknown_name("method", str(method), tuple(METHODS)))
+        self.model = model
+        self.num_candidates = num_candidates
+        self.num_selected = num_selected
+        self.policy = policy or Uniform()
+        self.default = default
+        self.method = method
+        self.seed = seed
+        self.pool = pool
+        self.dtype = dtype
+        self.channels_last = channels_last
+        self.chunk_size = chunk_size
+        self.backend = backend
+        self._step = torch.zeros((), dtype=torch.int64)
+        self._sums: _Sums | None = None
+
+    def __call__(
+        self,
+        images: Tensor,
+        labels: Tensor | None = None,
+        *,
+        index: Tensor | None = None,
+        epoch: int | Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Augment a batch.
+
+        Args:
+            images: uint8 `[B,C,H,W]`.
+            labels: hard `[B]`, soft `[B,D]`, or None; never changed, only repeated.
+            index: int64 `[B]`, the samples' numbers in their dataset: with it a sample's
+                augmentation depends neither on its place in the batch nor on the number of
+                processes.
+            epoch: for policies that follow a schedule.
+
+        Returns:
+            Images `[B·S,C,H,W]` and labels `[B·S,…]`, image-major: the S views of the first image,
+            then those of the second.
+        """
+        if labels is not None and len(labels) != len(images):
+            raise ValueError(
+                f"`labels` must have one entry per image, got {len(labels)} for {len(images)}."
+            )
+        self._step = self._step.to(images.device)
+        candidates, subpolicies = expand(
+            images,
+            self.num_candidates,
+            self.policy,
+            self.default or plain((0.0,) * images.shape[1], (1.0,) * images.shape[1]),
+            self.seed,
+            index,
+            step=self._step,
+            epoch=epoch,
+            pool=self.pool,
+            dtype=self.dtype or _dtype_of(self.model),
+            channels_last=self.channels_last,
+            backend=self.backend,
+        )
+        probs = self._score(candidates)
+        chosen = select(
+            probs,
+            self.num_selected,
+            self.method,
+            self.seed,
+            step=self._step,
+            index=index,
+            backend=None if self.method == "exact" else self.backend,
+        )
+        self._note(probs, chosen, subpolicies)
+        self._step += 1
+        kept = _take(candidates, chosen, self.channels_last)
+        repeated = None if labels is None else labels.repeat_interleave(self.num_selected, 0)
+        return kept, repeated
+
+    def _score(self, candidates: Tensor) -> Tensor:
+        if METHODS[self.method].needs_probs:
+            return score(self.model, candidates, chunk_size=self.chunk_size)
+        return torch.full((*candidates.shape[:2], 2), 0.5, device=candidates.device)
+
+    def _note(self, probs: Tensor, chosen: Tensor, subpolicies: SubPolicies) -> None:
+        if self._sums is None or self._sums.applied.device != probs.device:
+            self._sums = _Sums.zeros(len(subpolicies.operations), probs.device)
+        self._names = [operation.name for operation in subpolicies.operations]
+        self._sums.add(probs, chosen, subpolicies)
+
+    def record(self) -> Record:
+        """What was kept since the last `reset_record`; waits for the device."""
+        if self._sums is None:
+            raise ValueError("nothing was augmented yet: call the plug-in first.")
+        return self._sums.to_record(self._names)
+
+    def reset_record(self) -> None:
+        """Start a new record."""
+        self._sums = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs to draw what the uninterrupted one would have."""
+        return {"step": int(self._step), "seed": self.seed}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue where `state_dict` was taken."""
+        if set(state) != {"step", "seed"}:
+            raise ValueError(f"the state must hold `step` and `seed`, got {sorted(state)}.")
+        self.seed = int(state["seed"])
+        self._step.fill_(int(state["step"]))
+
+
+@dataclass
+class _Sums:
+    """Totals on the device, so that keeping a record never makes the host wait."""
+
+    applied: Tensor
+    drawn: Tensor
+    probability: Tensor
+    diversity: Tensor  # of the kept, of all
+    images: int = 0
+
+    @staticmethod
+    def zeros(operations: int, device: torch.device) -> "_Sums":
+        counts = torch.zeros(operations, dtype=torch.int64, device=device)
+        total = torch.zeros(operations, dtype=torch.float64, device=device)
+        return _Sums(counts, counts.clone(), total, total.new_zeros(2))
+
+    def add(self, probs: Tensor, chosen: Tensor, subpolicies: SubPolicies) -> None:
+        def kept(tensor: Tensor) -> Tensor:
+            return tensor.take_along_dim(chosen[..., None], 1).flatten()
+
+        operation = kept(subpolicies.operation).to(torch.int64)
+        real = (operation >= 0).to(torch.int64)
+        at = operation.clamp(min=0)
+        self.drawn.scatter_add_(0, at, real)
+        self.applied.scatter_add_(0, at, real * kept(subpolicies.applied))
+        self.probability.scatter_add_(0, at, real * kept(subpolicies.probability).double())
+        of_kept = variance_diversity(probs.take_along_dim(chosen[..., None], 1))
+        self.diversity += torch.stack([of_kept.sum(), variance_diversity(probs).sum()])
+        self.images += len(probs)
+
+    def to_record(self, names: list[str]) -> Record:
+        drawn, applied = self.drawn.tolist(), self.applied.tolist()
+        mean = (self.probability / self.drawn).tolist()
+        kept, everything = (self.diversity / max(self.images, 1)).tolist()
+        return Record(
+            self.images,
+            dict(zip(names, applied, strict=True)),
+            dict(zip(names, drawn, strict=True)),
+            dict(zip(names, mean, strict=True)),
+            kept,
+            everything,
+        )
+
+
+def _dtype_of(model: nn.Module) -> torch.dtype:
+    return next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+
+
+def _take(candidates: Tensor, chosen: Tensor, channels_last: bool) -> Tensor:
+    B, E = candidates.shape[:2]
+    row = torch.arange(B, device=chosen.device)[:, None] * E + chosen
+    kept = candidates.flatten(0, 1)[row.flatten()]
+    return kept.contiguous(memory_format=torch.channels_last) if channels_last else kept

@@ -1,0 +1,20 @@
+"""Policies: what may be drawn. All fill the same sub-policies; all can be written as JSON."""
+
+from divaug.policies.base import Policy, from_json
+from divaug.policies.pba import PBA
+from divaug.policies.published import AutoAugment, FastAutoAugment, Listed
+from divaug.policies.random import Identity, RandAugment, Single, TrivialAugment, Uniform
+
+__all__ = [
+    "PBA",
+    "AutoAugment",
+    "FastAutoAugment",
+    "Identity",
+    "Listed",
+    "Policy",
+    "RandAugment",
+    "Single",
+    "TrivialAugment",
+    "Uniform",
+    "from_json",
+]

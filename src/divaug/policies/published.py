@@ -1,0 +1,137 @@
+"""Published lists of sub-policies: AutoAugment, Fast AutoAugment, and lists of your own."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any, ClassVar
+
+from divaug.operations.checks import unknown_name
+from divaug.operations.magnitude import space_of
+from divaug.policies.base import TablePolicy
+from divaug.policies.levels import CIFAR_LEVELS, FAST_LEVELS, IMAGENET_LEVELS, LevelMap
+from divaug.policies.table import Entry
+
+__all__ = ["AutoAugment", "FastAutoAugment", "Listed", "read_data"]
+
+
+@lru_cache(maxsize=8)
+def read_data(name: str) -> Any:
+    """The content of a data file of this package, after checking its SHA-256."""
+    folder = resources.files("divaug.policies") / "data"
+    sums = json.loads((folder / "checksums.json").read_text(encoding="utf-8"))
+    text = (folder / name).read_bytes()
+    found = hashlib.sha256(text).hexdigest()
+    if found != sums[name]:
+        raise ValueError(
+            f"the policy file {name} is damaged: SHA-256 {found}, expected {sums[name]}; "
+            "install divaug again."
+        )
+    return json.loads(text)
+
+
+def _rows(
+    subpolicies: Sequence[Any], maps: Mapping[str, LevelMap], top: float
+) -> list[list[Entry]]:
+    def entry(operation: str, p: float, level: float) -> Entry:
+        return Entry(operation, maps[operation](level), (p, p), (level / top, level / top))
+
+    return [[entry(*one) for one in subpolicy] for subpolicy in subpolicies]
+
+
+@dataclass(frozen=True)
+class AutoAugment(TablePolicy):
+    """AutoAugment's published sub-policies, one drawn for each image.
+
+    Args:
+        dataset: "cifar10", "svhn" or "imagenet" (25 sub-policies each), or "cifar10-95", the list
+            of the authors' CIFAR code.
+    """
+
+    joint: ClassVar[bool] = True
+    dataset: str = "cifar10"
+
+    def __post_init__(self) -> None:
+        lists = tuple(read_data("autoaugment.json")["policies"])
+        if self.dataset not in lists:
+            raise ValueError(unknown_name("dataset of AutoAugment:", self.dataset, lists))
+
+    def rows(self) -> Sequence[Sequence[Entry]]:
+        """The sub-policies with AutoAugment's own meaning of a level."""
+        maps = {"imagenet": IMAGENET_LEVELS}.get(self.dataset, CIFAR_LEVELS)
+        return _rows(read_data("autoaugment.json")["policies"][self.dataset], maps, 10)
+
+
+@dataclass(frozen=True)
+class FastAutoAugment(TablePolicy):
+    """Fast AutoAugment's published sub-policies: 493, 497 or 498.
+
+    Args:
+        dataset: "cifar10" (also used for CIFAR-100), "svhn" or "imagenet".
+    """
+
+    joint: ClassVar[bool] = True
+    dataset: str = "cifar10"
+
+    def __post_init__(self) -> None:
+        lists = tuple(read_data("fast_autoaugment.json")["policies"])
+        if self.dataset not in lists:
+            raise ValueError(unknown_name("dataset of FastAutoAugment:", self.dataset, lists))
+
+    def rows(self) -> Sequence[Sequence[Entry]]:
+        """The sub-policies with Fast AutoAugment's own meaning of a level."""
+        data = read_data("fast_autoaugment.json")["policies"][self.dataset]
+        return _rows(data, FAST_LEVELS, 1)
+
+
+@dataclass(frozen=True)
+class Listed(TablePolicy):
+    """Sub-policies of your own: rows of (operation, probability, magnitude).
+
+    Args:
+        subpolicies: rows of equal length.
+        space: the ranges that the magnitudes in [0, 1] are read with.
+
+    Example:
+        >>> policy = Listed(((("Rotate", 0.5, 1.0), ("Invert", 0.1, 0.0)),))
+        >>> policy.num_operations
+        2
+    """
+
+    joint: ClassVar[bool] = True
+    subpolicies: tuple[tuple[tuple[str, float, float], ...], ...] = ()
+    space: str = "paper"
+
+    def __post_init__(self) -> None:
+        ranges = space_of(self.space)
+        if not self.subpolicies or len({len(row) for row in self.subpolicies}) != 1:
+            raise ValueError("`subpolicies` must hold at least one row, all of one length.")
+        for i, row in enumerate(self.subpolicies):
+            for one in row:
+                if len(one) != 3:
+                    raise ValueError(
+                        f"`subpolicies[{i}]` must hold (operation, probability, magnitude), "
+                        f"got {one!r}."
+                    )
+                operation, p, m = one
+                if operation not in ranges:
+                    raise ValueError(
+                        f"`subpolicies[{i}]`: "
+                        + unknown_name("operation", str(operation), tuple(ranges))
+                    )
+                for name, value in (("probability", p), ("magnitude", m)):
+                    if not (isinstance(value, int | float) and 0.0 <= value <= 1.0):
+                        raise ValueError(
+                            f"`subpolicies[{i}]`: the {name} of {operation} must lie in [0, 1], "
+                            f"got {value!r}."
+                        )
+
+    def rows(self) -> Sequence[Sequence[Entry]]:
+        """The rows with the space's ranges."""
+        ranges = space_of(self.space)
+        return [
+            [Entry(operation, ranges[operation], (p, p), (m, m)) for operation, p, m in row]
+            for row in self.subpolicies
+        ]

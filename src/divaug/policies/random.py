@@ -1,0 +1,192 @@
+"""Policies that draw operations from a list: DivAug's universal set, RandAugment and others."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from divaug.operations.checks import unknown_name
+from divaug.operations.magnitude import Range, Rounding, space_of
+from divaug.operations.table import Operation
+from divaug.policies.base import Policy, TablePolicy
+from divaug.policies.levels import CIFAR_LEVELS, NO_MAGNITUDE
+from divaug.policies.table import Entry, Partners
+from divaug.randomness import Stream
+from divaug.subpolicies import SubPolicies
+
+__all__ = ["Identity", "RandAugment", "Single", "TrivialAugment", "Uniform"]
+
+
+@dataclass(frozen=True)
+class Uniform(TablePolicy):
+    """DivAug's universal set: K operations drawn with replacement, own p and m for each.
+
+    Args:
+        space: the ranges: "paper", "released" or "uda".
+        exclude: operations of the space that are never drawn.
+        operations_per_subpolicy: K, 2 in the paper.
+        extra: operations of your own, each with the range of its magnitude.
+    """
+
+    space: str = "paper"
+    exclude: tuple[str, ...] = ()
+    operations_per_subpolicy: int = 2
+    extra: tuple[tuple[Operation, Range], ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        ranges = space_of(self.space)
+        for name in self.exclude:
+            if name not in ranges:
+                raise ValueError(unknown_name("operation in `exclude`:", name, tuple(ranges)))
+        if len(set(self.exclude)) >= len(ranges) + len(self.extra):
+            raise ValueError("`exclude` leaves no operation to draw; keep at least one.")
+        if not 1 <= self.operations_per_subpolicy <= 16:
+            raise ValueError(
+                "`operations_per_subpolicy` must lie in [1, 16], "
+                f"got {self.operations_per_subpolicy}."
+            )
+        taken = [op.name for op, _ in self.extra if op.name in ranges]
+        if taken:
+            raise ValueError(f"`extra` renames {taken[0]!r}; give your operation its own name.")
+
+    def ranges(self) -> Mapping[str, Range]:
+        """The ranges of everything that may be drawn."""
+        kept = {n: r for n, r in space_of(self.space).items() if n not in self.exclude}
+        return kept | {operation.name: entry for operation, entry in self.extra}
+
+    def rows(self) -> Sequence[Sequence[Entry]]:
+        """One row an operation, any probability, any magnitude."""
+        K = self.operations_per_subpolicy
+        return [[Entry(name, entry)] * K for name, entry in self.ranges().items()]
+
+    def extra_operations(self) -> tuple[Operation, ...]:
+        """The operations that the user added."""
+        return tuple(operation for operation, _ in self.extra)
+
+    def settings(self) -> dict[str, Any]:
+        """The fields, unless operations were added: functions cannot be written down."""
+        if self.extra:
+            names = [operation.name for operation, _ in self.extra]
+            raise ValueError(f"a policy with operations of your own ({names}) has no JSON form.")
+        return {
+            "space": self.space,
+            "exclude": list(self.exclude),
+            "operations_per_subpolicy": self.operations_per_subpolicy,
+        }
+
+
+# RandAugment, section 3: the list with the identity and without Invert, Cutout and SamplePairing.
+_RANDAUGMENT = (
+    "AutoContrast", "Equalize", "Rotate", "Solarize", "Color", "Posterize", "Contrast",
+    "Brightness", "Sharpness", "ShearX", "ShearY", "TranslateX", "TranslateY",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RandAugment(TablePolicy):
+    """RandAugment: n operations with replacement, always applied, all at magnitude m.
+
+    m is on the scale whose 10 is AutoAugment's maximum; the paper explores it up to 30.
+    """
+
+    n: int = 2
+    m: float = 9
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.n, int) and 1 <= self.n <= 16):
+            raise ValueError(f"`n` must be a whole number in [1, 16], got {self.n!r}.")
+        if not 0 <= self.m <= 30:
+            raise ValueError(f"`m` must lie in [0, 30], got {self.m!r}.")
+
+    def rows(self) -> Sequence[Sequence[Entry]]:
+        """One row an operation, applied for certain."""
+        m = (self.m / 30.0, self.m / 30.0)
+        identity = Entry(None, NO_MAGNITUDE, (0.0, 0.0), m)
+        drawn = [Entry(o, CIFAR_LEVELS[o](self.m), (1.0, 1.0), m) for o in _RANDAUGMENT]
+        return [[entry] * self.n for entry in [identity, *drawn]]
+
+
+_WIDE = "TrivialAugment, wide space as in torchvision"
+_WIDE_ENHANCE = Range(1.0, 0.99, _WIDE, signed=True)
+_TRIVIAL: dict[str, Range] = {
+    "ShearX": Range(0.0, 0.99, _WIDE, signed=True),
+    "ShearY": Range(0.0, 0.99, _WIDE, signed=True),
+    "TranslateX": Range(0.0, 32.0, _WIDE, signed=True),
+    "TranslateY": Range(0.0, 32.0, _WIDE, signed=True),
+    "Rotate": Range(0.0, 135.0, _WIDE, signed=True),
+    "Brightness": _WIDE_ENHANCE,
+    "Color": _WIDE_ENHANCE,
+    "Contrast": _WIDE_ENHANCE,
+    "Sharpness": _WIDE_ENHANCE,
+    "Posterize": Range(8.0, -6.0, _WIDE, rounding=Rounding.HALF_DOWN),
+    "Solarize": Range(255.0, -255.0, _WIDE),
+    "AutoContrast": NO_MAGNITUDE,
+    "Equalize": NO_MAGNITUDE,
+}
+
+
+@dataclass(frozen=True)
+class TrivialAugment(TablePolicy):
+    """TrivialAugment, wide: one operation, always applied, at one of 31 strengths."""
+
+    levels: ClassVar[int] = 31
+
+    def rows(self) -> Sequence[Sequence[Entry]]:
+        """One row an operation and one for the identity."""
+        certain = (1.0, 1.0)
+        drawn = [[Entry(o, r, certain, levels=self.levels)] for o, r in _TRIVIAL.items()]
+        return [[Entry(None, NO_MAGNITUDE, (0.0, 0.0), levels=self.levels)], *drawn]
+
+
+@dataclass(frozen=True)
+class Single(TablePolicy):
+    """One operation with a fixed probability and any magnitude, as in the paper's case study."""
+
+    operation: str = "Rotate"
+    probability: float = 0.5
+    space: str = "paper"
+
+    def __post_init__(self) -> None:
+        ranges = space_of(self.space)
+        if self.operation not in ranges:
+            raise ValueError(unknown_name("operation", self.operation, tuple(ranges)))
+        if not 0.0 <= self.probability <= 1.0:
+            raise ValueError(f"`probability` must lie in [0, 1], got {self.probability!r}.")
+
+    def rows(self) -> Sequence[Sequence[Entry]]:
+        """The one entry."""
+        p = (self.probability, self.probability)
+        return [[Entry(self.operation, space_of(self.space)[self.operation], p)]]
+
+
+@dataclass(frozen=True)
+class Identity(Policy):
+    """No operations at all: only the default augmentation is left."""
+
+    @property
+    def num_operations(self) -> int:
+        """0."""
+        return 0
+
+    def draw(
+        self,
+        stream: Stream,
+        candidates: int,
+        size: tuple[int, int],  # noqa: ARG002 (nothing has a place)
+        partners: Partners,  # noqa: ARG002
+        epoch: int | Tensor | None = None,  # noqa: ARG002
+    ) -> SubPolicies:
+        """Sub-policies without operations: `[B,E,0]`."""
+        shape, device = (len(stream.index), candidates, 0), stream.index.device
+        zero = torch.zeros(shape, device=device)
+        return SubPolicies(
+            operation=zero.to(torch.int32),
+            applied=zero.bool(),
+            argument=zero,
+            center=torch.zeros((*shape, 2), dtype=torch.int32, device=device),
+            partner=zero.to(torch.int64),
+            probability=zero,
+            magnitude=zero,
+        )

@@ -1,0 +1,216 @@
+"""A policy as a table, and the one function that draws sub-policies from any such table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from divaug.operations.magnitude import Range, Rounding
+from divaug.operations.table import TABLE, Operation
+from divaug.randomness import Purpose, Stream, below, uniform
+from divaug.subpolicies import SubPolicies
+
+__all__ = [
+    "IDENTITY",
+    "Choice",
+    "Entry",
+    "Partners",
+    "PolicyTable",
+    "arguments_of",
+    "compile_table",
+    "draw",
+    "finish",
+]
+
+#: The id of "no operation", as in RandAugment's list.
+IDENTITY = -1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One operation of one row: what may be drawn.
+
+    Args:
+        operation: its name, or None for the identity.
+        range: from magnitude to argument.
+        probability: lowest and highest probability of being applied; drawn uniformly between.
+        magnitude: lowest and highest magnitude; drawn uniformly between.
+        levels: draw the magnitude from that many evenly spaced values; 0 for any value.
+    """
+
+    operation: str | None
+    range: Range
+    probability: tuple[float, float] = (0.0, 1.0)
+    magnitude: tuple[float, float] = (0.0, 1.0)
+    levels: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyTable:
+    """Rows of K entries as tensors, for one size of image.
+
+    Args:
+        joint: whether one row is drawn for all K operations (a list of sub-policies) or one for
+            each (a list of operations).
+        operations: the table that the ids point into.
+        integers: int32 `[R,K,4]`: operation, levels, signed, rounding.
+        floats: float32 `[R,K,8]`: lowest probability, its span, lowest magnitude, its span, base,
+            offset, slope, minimum.
+    """
+
+    joint: bool
+    operations: tuple[Operation, ...]
+    integers: Tensor
+    floats: Tensor
+
+    @property
+    def num_rows(self) -> int:
+        """R."""
+        return len(self.integers)
+
+    @property
+    def num_operations(self) -> int:
+        """K."""
+        return self.integers.shape[1]
+
+    def to(self, device: torch.device) -> "PolicyTable":
+        """The table on another device."""
+        return PolicyTable(
+            self.joint, self.operations, self.integers.to(device), self.floats.to(device)
+        )
+
+
+def compile_table(
+    rows: Sequence[Sequence[Entry]],
+    *,
+    joint: bool,
+    height: int,
+    width: int,
+    extra: Sequence[Operation] = (),
+) -> PolicyTable:
+    """Turn entries into tensors for images of that size; `extra` adds operations."""
+    operations = (*TABLE.values(), *extra)
+    position = {operation.name: i for i, operation in enumerate(operations)}
+
+    def integers(entry: Entry) -> list[int]:
+        i = IDENTITY if entry.operation is None else position[entry.operation]
+        return [i, entry.levels, int(entry.range.signed), int(entry.range.rounding)]
+
+    def floats(entry: Entry) -> list[float]:
+        (p0, p1), (m0, m1), this = entry.probability, entry.magnitude, entry.range
+        side = this.side.pixels(height, width)
+        strength = [this.base, this.offset * side, this.slope * side, this.minimum]
+        return [p0, p1 - p0, m0, m1 - m0, *strength]
+
+    return PolicyTable(
+        joint,
+        operations,
+        torch.tensor([[integers(entry) for entry in row] for row in rows], dtype=torch.int32),
+        torch.tensor([[floats(entry) for entry in row] for row in rows], dtype=torch.float32),
+    )
+
+
+def arguments_of(magnitude: Tensor, sign: Tensor, integers: Tensor, floats: Tensor) -> Tensor:
+    """Compute base + sign·(offset + slope·m), rounded, at least the minimum; float32.
+
+    One operation a line: each is rounded by itself, here as in the kernels.
+    """
+    strength = floats[..., 6] * magnitude
+    strength = floats[..., 5] + strength
+    value = floats[..., 4] + strength * torch.where(integers[..., 2] == 1, sign, 1.0)
+    rounding = integers[..., 3]
+    value = torch.where(rounding == int(Rounding.DOWN), value.floor(), value)
+    value = torch.where(rounding == int(Rounding.HALF_DOWN), (value - 0.5).ceil(), value)
+    return torch.maximum(value, floats[..., 7])
+
+
+@dataclass(frozen=True, eq=False)
+class Partners:
+    """Where second images are drawn from.
+
+    Args:
+        count: number of images in the pool.
+        own: int64 `[B]`, the row of each sample itself, which is not drawn.
+    """
+
+    count: int
+    own: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Operations already chosen, `[B,E,K]`, whose sign, place and partner are still to be drawn."""
+
+    applied: Tensor
+    probability: Tensor
+    magnitude: Tensor
+    integers: Tensor
+    floats: Tensor
+
+
+def draw(
+    table: PolicyTable,
+    stream: Stream,
+    candidates: int,
+    size: tuple[int, int],
+    partners: Partners,
+) -> SubPolicies:
+    """Draw `candidates` sub-policies for every sample of the stream.
+
+    Args:
+        table: what may be drawn, on the device of the stream.
+        stream: seed, step and samples.
+        candidates: E.
+        size: height and width of the images, for the places.
+        partners: where second images come from.
+    """
+    row_word, p_word, coin, m_word = stream.words(
+        Purpose.OPERATION, candidates, table.num_operations
+    )
+    row = below(row_word, table.num_rows)
+    if table.joint:
+        row = row[..., :1].expand_as(row)
+    slot = torch.arange(table.num_operations, device=row.device)
+    integers, floats = table.integers[row, slot], table.floats[row, slot]
+    probability = floats[..., 0] + floats[..., 1] * uniform(p_word)
+    chosen = Choice(
+        applied=(uniform(coin) < probability) & (integers[..., 0] >= 0),
+        probability=probability,
+        magnitude=floats[..., 2] + floats[..., 3] * _fraction(m_word, integers[..., 1]),
+        integers=integers,
+        floats=floats,
+    )
+    return finish(chosen, stream, size, partners, table.operations)
+
+
+def _fraction(word: Tensor, levels: Tensor) -> Tensor:
+    step = below(word, levels.to(torch.int64)).to(torch.float32)
+    return torch.where(levels > 0, step / (levels - 1).clamp(min=1), uniform(word))
+
+
+def finish(
+    chosen: Choice,
+    stream: Stream,
+    size: tuple[int, int],
+    partners: Partners,
+    operations: tuple[Operation, ...],
+) -> SubPolicies:
+    """Draw sign, place and partner for operations already chosen."""
+    _, candidates, slots = chosen.applied.shape
+    sign_word, y, x, partner_word = stream.words(Purpose.PLACE, candidates, slots)
+    sign = torch.where(sign_word >= 1 << 31, -1.0, 1.0)
+    # Another image than the sample's own: draw among the others and skip over it.
+    partner = below(partner_word, max(partners.count - 1, 1))
+    if partners.count > 1:
+        partner = partner + (partner >= partners.own[:, None, None]).to(torch.int64)
+    return SubPolicies(
+        operation=chosen.integers[..., 0],
+        applied=chosen.applied,
+        argument=arguments_of(chosen.magnitude, sign, chosen.integers, chosen.floats),
+        center=torch.stack([below(y, size[0]), below(x, size[1])], -1).to(torch.int32),
+        partner=partner,
+        probability=chosen.probability,
+        magnitude=chosen.magnitude,
+        operations=operations,
+    )

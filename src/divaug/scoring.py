@@ -1,0 +1,92 @@
+"""`score`: what the model predicts for every candidate (Algorithm 1, line 7)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+__all__ = ["evaluating", "logits_of", "score"]
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode for the block; afterwards every module is in the mode it was in."""
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        model.eval()
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def logits_of(output: object) -> Tensor:
+    """The logits in what a model returned: a tensor, a tuple's first, or an object's `.logits`."""
+    found = getattr(output, "logits", None)
+    if found is None:
+        found = output[0] if isinstance(output, tuple | list) and output else output
+    if not isinstance(found, Tensor):
+        raise TypeError(
+            "the model must return a tensor of logits [N,D], a tuple that begins with it, or an "
+            f"object with `.logits`; got {type(output).__name__}."
+        )
+    return found
+
+
+def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None) -> Tensor:
+    """Probability vectors of all candidates, leaving the model as it was.
+
+    The model runs in evaluation mode without gradients; each module's mode, the BatchNorm
+    statistics and the gradients are untouched, also when the model raises. An autocast context
+    around the call is respected; the softmax is taken in float32.
+
+    Args:
+        model: any module that returns logits; also wrapped in DDP or compiled.
+        candidates: `[B,E,C,H,W]`; uint8 candidates are scaled to [0, 1].
+        chunk_size: most candidates in one forward pass; None for all at once.
+
+    Returns:
+        float32 `[B,E,D]`.
+
+    Example:
+        >>> model = nn.Sequential(nn.Flatten(), nn.Linear(12, 5))
+        >>> probs = score(model, torch.rand(2, 8, 3, 2, 2))
+        >>> probs.shape
+        torch.Size([2, 8, 5])
+    """
+    if not isinstance(candidates, Tensor) or candidates.ndim != 5:
+        shape = tuple(candidates.shape) if isinstance(candidates, Tensor) else type(candidates)
+        raise ValueError(f"`candidates` must have five axes [B,E,C,H,W], got {shape}.")
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"`chunk_size` must be at least 1, got {chunk_size}.")
+    B, E = candidates.shape[:2]
+    if not B:
+        raise ValueError("`candidates` is empty: there is nothing to score.")
+    flat = candidates.flatten(0, 1)
+    bare = _without_ddp(model)
+    with evaluating(bare), torch.no_grad():
+        parts = [_forward(bare, part) for part in torch.split(flat, chunk_size or len(flat))]
+    logits = torch.cat(parts)
+    return torch.softmax(logits, dim=-1).view(B, E, -1)
+
+
+def _without_ddp(model: nn.Module) -> nn.Module:
+    # DDP's forward copies rank 0's buffers to the other ranks, also in evaluation mode; scoring
+    # must not write to the model.
+    inner = getattr(model, "_orig_mod", model)
+    return inner.module if isinstance(inner, DistributedDataParallel) else model
+
+
+def _forward(model: nn.Module, images: Tensor) -> Tensor:
+    if images.dtype == torch.uint8:
+        images = images.to(torch.float32).div_(255)
+    logits = logits_of(model(images))
+    if logits.ndim != 2 or len(logits) != len(images) or logits.shape[1] < 2:
+        raise ValueError(
+            f"the model must return logits [N,D] with N={len(images)} and at least two classes, "
+            f"got shape {tuple(logits.shape)}."
+        )
+    # Half-precision probabilities would round small distances to zero.
+    return logits.to(torch.float32, copy=True)

@@ -1,0 +1,205 @@
+"""`select`: keep the S candidates whose predictions lie furthest apart (Algorithms 1 and 2).
+
+Distances are whole numbers. Probabilities are rounded to multiples of 2**-27, so that a squared
+distance is an exact sum of exact squares, in any order, on any device: the same probabilities and
+the same seed give the same choice on a CPU, on a GPU and in a kernel.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from divaug import kernels
+from divaug.operations.checks import unknown_name
+from divaug.randomness import Purpose, Stream, check_index, check_seed
+
+__all__ = ["METHODS", "Method", "select", "squared_distances"]
+
+#: Bits of a probability after the point. A squared distance is then below 2**56, and a sum over
+#: 64 candidates fits 62 bits, which the draw needs.
+BITS = 27
+MAX_CANDIDATES = 64
+MAX_SUBSETS = 20_000
+# A sum of probabilities above this is no probability vector; half precision stays well below it.
+LARGEST_SUM = (1 << BITS) + (1 << (BITS - 4))
+
+
+def _fixed_point(probs: Tensor) -> tuple[Tensor, Tensor]:
+    """Whole numbers `[B,E,D]` int64, and which vectors `[B,E]` are finite probabilities."""
+    finite = probs.isfinite().all(-1)
+    safe = torch.where(finite[..., None], probs.to(torch.float32), 0.0).clamp(0.0, 1.0)
+    fixed = (safe * (1 << BITS)).to(torch.int64)
+    return fixed, finite & (fixed.sum(-1) <= LARGEST_SUM)
+
+
+def squared_distances(probs: Tensor) -> tuple[Tensor, Tensor]:
+    """Squared distances `[B,E,E]` in units of 2**-54, and which of them are finite."""
+    fixed, finite = _fixed_point(probs)
+    E = fixed.shape[1]
+    columns = [(fixed - fixed[:, c : c + 1]).square().sum(-1) for c in range(E)]
+    return torch.stack(columns, -1), finite[:, :, None] & finite[:, None, :]
+
+
+def _pick(weight: Tensor, word: Tensor) -> Tensor:
+    """Draw j `[B]` with probability proportional to the whole numbers `weight` [B,E]."""
+    total = weight.cumsum(1)
+    last = total[:, -1]
+    # floor(word · total / 2**32) without leaving 64 bits: split the total at bit 32.
+    high, low = last >> 32, last & 0xFFFFFFFF
+    point = word * high + (((word * low) >> 32) & 0xFFFFFFFF)
+    return (total <= point[:, None]).sum(1).clamp(max=weight.shape[1] - 1)
+
+
+def _distance_weight(nearest: Tensor) -> Tensor:
+    return nearest
+
+
+def _farthest_weight(nearest: Tensor) -> Tensor:
+    position = torch.arange(nearest.shape[1], device=nearest.device)
+    return torch.where(position == nearest.argmax(1, keepdim=True), nearest, 0)
+
+
+def _uniform(probs: Tensor, S: int, words: Tensor) -> Tensor:
+    """S candidates without replacement, whatever the model says of them."""
+    free = torch.ones(probs.shape[:2], dtype=torch.int64, device=probs.device)
+    chosen = []
+    for t in range(S):
+        chosen.append(_pick(free, words[:, t]))
+        free = free.scatter(1, chosen[-1][:, None], 0)
+    return torch.stack(chosen, 1)
+
+
+def _seeding(probs: Tensor, S: int, words: Tensor, weigh: Callable[[Tensor], Tensor]) -> Tensor:
+    """Algorithm 2: the first centre uniform, each next one drawn by `weigh`."""
+    fixed, finite = _fixed_point(probs)
+    free = torch.ones_like(finite, dtype=torch.int64)
+    far = torch.iinfo(torch.int64).max
+    nearest = torch.full_like(free, far)  # E_t²(x): squared distance to the nearest centre so far
+    chosen = []
+    for t in range(S):
+        weight = weigh(torch.where(nearest == far, 0, nearest) * free)
+        # Nothing left is at any distance (or finite): uniform among those not yet chosen.
+        none = weight.sum(1, keepdim=True) == 0
+        c = _pick(torch.where(none, free, weight), words[:, t])
+        chosen.append(c)
+        at = c[:, None]
+        free = free.scatter(1, at, 0)
+        distance = (fixed - fixed.take_along_dim(at[..., None], 1)).square().sum(-1)
+        usable = finite & finite.take_along_dim(at, 1)
+        nearest = torch.minimum(nearest, torch.where(usable, distance, far))
+    return torch.stack(chosen, 1)
+
+
+@lru_cache(maxsize=32)
+def _subsets(E: int, S: int, device: torch.device) -> Tensor:
+    return torch.tensor(list(itertools.combinations(range(E), S)), device=device)
+
+
+def _exact(probs: Tensor, S: int, _words: Tensor) -> Tensor:
+    """The subset of largest Variance Diversity; the first of equal ones."""
+    E = probs.shape[1]
+    if math.comb(E, S) > MAX_SUBSETS:
+        raise ValueError(
+            f'method="exact" would try {math.comb(E, S):,} subsets for E={E}, S={S}, more than '
+            f'{MAX_SUBSETS:,}; use "kmeans++" or "greedy", or a smaller E.'
+        )
+    distance, usable = squared_distances(probs)
+    distance = torch.where(usable, distance, 0) >> 10  # room for the sum over all pairs
+    subsets = _subsets(E, S, probs.device)
+    total = torch.zeros((len(probs), len(subsets)), dtype=torch.int64, device=probs.device)
+    for i, j in itertools.combinations(range(S), 2):
+        total += distance[:, subsets[:, i], subsets[:, j]]
+    return subsets[total.argmax(1)]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A rule of selection.
+
+    Args:
+        run: from probabilities `[B,E,D]`, S and random words `[B,S]` to indices `[B,S]`.
+        needs_probs: whether the model has to be asked at all.
+        kernel: the number of the same rule in the selection kernel; None where it has none.
+    """
+
+    run: Callable[[Tensor, int, Tensor], Tensor]
+    needs_probs: bool = True
+    kernel: int | None = None
+
+
+METHODS: dict[str, Method] = {
+    "kmeans++": Method(lambda p, S, words: _seeding(p, S, words, _distance_weight), kernel=0),
+    "uniform": Method(_uniform, needs_probs=False, kernel=1),
+    "greedy": Method(lambda p, S, words: _seeding(p, S, words, _farthest_weight), kernel=2),
+    "exact": Method(_exact),
+}
+
+
+def select(
+    probs: Tensor,
+    num_selected: int = 4,
+    method: str = "kmeans++",
+    seed: int = 0,
+    *,
+    step: int | Tensor = 0,
+    index: Tensor | None = None,
+    backend: str | None = None,
+) -> Tensor:
+    """Choose S of E candidates for every image.
+
+    Args:
+        probs: `[B,E,D]`, the probability vectors of the candidates.
+        num_selected: S, at most E.
+        method: "kmeans++" (the paper's), "uniform" (the random baseline, without replacement),
+            "greedy" (always the farthest) or "exact" (the subset of largest Variance Diversity).
+        seed: decides the draws, together with `step` and `index`.
+        step: the step or epoch; a number, or an integer tensor on the device.
+        index: int64 `[B]`, the samples' numbers; None for 0 to B − 1.
+        backend: "torch" or "triton" to force one; None to choose.
+
+    Returns:
+        int64 `[B,S]`, distinct indices in the order of choice. Where all distances to what is left
+        are zero or not finite, the choice among what is left is uniform.
+
+    Example:
+        >>> probs = torch.tensor([[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]])
+        >>> sorted(select(probs, num_selected=2, method="exact")[0].tolist())
+        [0, 2]
+    """
+    _check(probs, num_selected)
+    if method not in METHODS:
+        raise ValueError(unknown_name("method", str(method), tuple(METHODS)))
+    rule = METHODS[method]
+    stream = Stream(check_seed(seed), step, check_index(index, len(probs), probs.device))
+    lacking = f'method="{method}" has no kernel' if rule.kernel is None else None
+    if kernels.use_triton(backend, probs.device, lacking):
+        from divaug.kernels.select import select_kernel
+
+        return select_kernel(probs, num_selected, rule.kernel or 0, stream)
+    words = stream.words(Purpose.SELECTION, 1, num_selected)[0][:, 0]
+    return rule.run(probs, num_selected, words)
+
+
+def _check(probs: Tensor, num_selected: int) -> None:
+    if not isinstance(probs, Tensor) or probs.ndim != 3:
+        shape = tuple(probs.shape) if isinstance(probs, Tensor) else type(probs).__name__
+        raise ValueError(f"`probs` must have three axes [B,E,D], got {shape}.")
+    if not probs.is_floating_point():
+        raise TypeError(f"`probs` must hold floats, got {probs.dtype}.")
+    _, E, D = probs.shape
+    if D < 2:
+        raise ValueError(f"`probs` must have at least two classes on its last axis, got D={D}.")
+    if not 1 <= E <= MAX_CANDIDATES:
+        raise ValueError(f"`probs` must have 1 to {MAX_CANDIDATES} candidates, got E={E}.")
+    if isinstance(num_selected, bool) or not isinstance(num_selected, int):
+        raise TypeError(f"`num_selected` must be an int, got {type(num_selected).__name__}.")
+    if not 1 <= num_selected <= E:
+        raise ValueError(
+            f"`num_selected` must lie in [1, E={E}], got {num_selected}; draw more candidates or "
+            "keep fewer."
+        )

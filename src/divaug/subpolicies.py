@@ -1,0 +1,193 @@
+"""Drawn sub-policies as data: which operations, how strong, where, and what they came from."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from divaug.operations.checks import unknown_name
+from divaug.operations.table import TABLE, Operation
+
+__all__ = ["SubPolicies"]
+
+_DTYPES: dict[str, torch.dtype] = {
+    "operation": torch.int32,
+    "applied": torch.bool,
+    "argument": torch.float32,
+    "center": torch.int32,
+    "partner": torch.int64,
+    "probability": torch.float32,
+    "magnitude": torch.float32,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SubPolicies:
+    """A batch of drawn sub-policies, K operations each, applied in order.
+
+    Applying it is deterministic: the same pixels on any device. It can be indexed along its
+    leading axes, concatenated, moved, saved, loaded and printed.
+
+    Args:
+        operation: int32 `[...,K]`, positions in `operations`; −1 is no operation.
+        applied: bool `[...,K]`, whether the operation's coin fell on its side.
+        argument: float32 `[...,K]` in physical units.
+        center: int32 `[...,K,2]`, the (y, x) of an operation that needs a place.
+        partner: int64 `[...,K]`, the row of the pool that a pairing takes its second image from.
+        probability: float32 `[...,K]`, the probability the coin was thrown with.
+        magnitude: float32 `[...,K]`, the magnitude the argument came from.
+        operations: the table that `operation` points into.
+    """
+
+    operation: Tensor
+    applied: Tensor
+    argument: Tensor
+    center: Tensor
+    partner: Tensor
+    probability: Tensor
+    magnitude: Tensor
+    operations: tuple[Operation, ...] = tuple(TABLE.values())
+
+    @property
+    def shape(self) -> torch.Size:
+        """The leading axes and K."""
+        return self.operation.shape
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors live."""
+        return self.operation.device
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors by name."""
+        return {name: getattr(self, name) for name in _DTYPES}
+
+    def _map(self, function: Any) -> "SubPolicies":
+        changed = {name: function(tensor) for name, tensor in self.tensors().items()}
+        return SubPolicies(**changed, operations=self.operations)
+
+    def __getitem__(self, key: Any) -> "SubPolicies":
+        keys = key if isinstance(key, tuple) else (key,)
+        leading = self.operation.ndim - 1
+        if len(keys) > leading or any(k is Ellipsis or k is None for k in keys):
+            raise IndexError(f"sub-policies are indexed along their {leading} leading axes only.")
+        return self._map(lambda tensor: tensor[keys])
+
+    def __len__(self) -> int:
+        return len(self.operation)
+
+    def to(self, device: torch.device | str) -> "SubPolicies":
+        """The same sub-policies on another device."""
+        return self._map(lambda tensor: tensor.to(device))
+
+    def flatten(self) -> "SubPolicies":
+        """All leading axes as one: `[N,K]`."""
+        n = self.operation.ndim - 1
+        return self._map(lambda tensor: tensor.flatten(0, n - 1)) if n > 1 else self
+
+    @staticmethod
+    def concatenate(parts: Sequence["SubPolicies"]) -> "SubPolicies":
+        """Join along the first axis; all parts must share one table of operations."""
+        names = {tuple(op.name for op in part.operations) for part in parts}
+        if len(names) != 1:
+            raise ValueError(f"sub-policies of {len(names)} different tables cannot be joined.")
+        joined = {n: torch.cat([getattr(p, n) for p in parts]) for n in _DTYPES}
+        return SubPolicies(**joined, operations=parts[0].operations)
+
+    def equal(self, other: "SubPolicies") -> bool:
+        """Whether both hold the same values (on the same device)."""
+        mine, theirs = self.tensors(), other.tensors()
+        return all(torch.equal(mine[name], theirs[name]) for name in _DTYPES)
+
+    def describe(self) -> list[str]:
+        """One line of text for each sub-policy, for people.
+
+        Example:
+            >>> import divaug
+            >>> images = torch.zeros(1, 3, 32, 32, dtype=torch.uint8)
+            >>> _, subpolicies = divaug.expand(images, num_candidates=2, seed=3)
+            >>> for line in subpolicies.describe():
+            ...     print(line)
+            Sharpness(1.69) p=0.12 m=0.77 skipped -> Invert p=0.36 m=0.19
+            TranslateY(4.9) p=0.93 m=0.34 -> ShearY(-0.124) p=0.75 m=0.41 skipped
+        """
+        flat = self.flatten().to("cpu")
+        return [" -> ".join(flat._words(i)) or "nothing" for i in range(len(flat))]
+
+    def _words(self, row: int) -> list[str]:
+        words = []
+        for k in range(self.operation.shape[-1]):
+            i = int(self.operation[row, k])
+            if i < 0:
+                continue
+            this = self.operations[i]
+            strength = f"({float(self.argument[row, k]):.3g})" if this.needs_argument else ""
+            coin = "" if bool(self.applied[row, k]) else " skipped"
+            p, m = float(self.probability[row, k]), float(self.magnitude[row, k])
+            words.append(f"{this.name}{strength} p={p:.2f} m={m:.2f}{coin}")
+        return words
+
+    def to_json(self) -> str:
+        """Text that `from_json` turns back into the same values."""
+        content: dict[str, Any] = {"operations": [op.name for op in self.operations]}
+        content |= {name: tensor.tolist() for name, tensor in self.tensors().items()}
+        return json.dumps({"format": "divaug.subpolicies/1", "shape": list(self.shape), **content})
+
+    @staticmethod
+    def from_json(text: str, extra: Sequence[Operation] = ()) -> "SubPolicies":
+        """Read what `to_json` wrote; `extra` holds operations that are not among the sixteen."""
+        content = json.loads(text)
+        if not isinstance(content, dict) or content.get("format") != "divaug.subpolicies/1":
+            raise ValueError("this text does not hold sub-policies: no `format` of that kind.")
+        missing = [n for n in (*_DTYPES, "operations", "shape") if n not in content]
+        if missing:
+            raise ValueError(f"the sub-policies lack `{missing[0]}`.")
+        shape = content["shape"]
+        read = {n: torch.tensor(content[n], dtype=dtype) for n, dtype in _DTYPES.items()}
+        read = {n: t.view([*shape, 2] if n == "center" else shape) for n, t in read.items()}
+        return _checked(read, _table(content["operations"], extra))
+
+    def save(self, path: str | Path) -> None:
+        """Write tensors to a file (`torch.save` of plain tensors and names)."""
+        names = [op.name for op in self.operations]
+        torch.save({"operations": names, **self.to("cpu").tensors()}, path)
+
+    @staticmethod
+    def load(path: str | Path, extra: Sequence[Operation] = ()) -> "SubPolicies":
+        """Read what `save` wrote; nothing but tensors and names is unpickled."""
+        content: Mapping[str, Any] = torch.load(path, weights_only=True)
+        missing = [n for n in (*_DTYPES, "operations") if n not in content]
+        if missing:
+            raise ValueError(f"{path} does not hold sub-policies: `{missing[0]}` is missing.")
+        return _checked({n: content[n] for n in _DTYPES}, _table(content["operations"], extra))
+
+
+def _table(names: Sequence[str], extra: Sequence[Operation]) -> tuple[Operation, ...]:
+    known = TABLE | {operation.name: operation for operation in extra}
+    for name in names:
+        if name not in known:
+            raise ValueError(unknown_name("operation", str(name), tuple(known)))
+    return tuple(known[name] for name in names)
+
+
+def _checked(tensors: dict[str, Tensor], operations: tuple[Operation, ...]) -> SubPolicies:
+    shape = tensors["operation"].shape
+    for name, tensor in tensors.items():
+        expected = (*shape, 2) if name == "center" else tuple(shape)
+        if tuple(tensor.shape) != expected:
+            raise ValueError(f"`{name}` must have shape {expected}, got {tuple(tensor.shape)}.")
+        if tensor.dtype != _DTYPES[name]:
+            raise ValueError(f"`{name}` must be {_DTYPES[name]}, got {tensor.dtype}.")
+    ids, probability = tensors["operation"], tensors["probability"]
+    if ids.numel() and not (int(ids.min()) >= -1 and int(ids.max()) < len(operations)):
+        raise ValueError(f"`operation` must lie in [-1, {len(operations) - 1}].")
+    if not bool(((probability >= 0) & (probability <= 1)).all()):
+        raise ValueError("`probability` must lie in [0, 1].")
+    return SubPolicies(**tensors, operations=operations)
+
+
+assert set(_DTYPES) | {"operations"} == {field.name for field in fields(SubPolicies)}
