@@ -20,6 +20,7 @@ from typing import IO, NamedTuple
 
 _CHUNK = 1 << 20
 _TAR_OVERHEAD = 4096  # header, padding and an extended header of one member
+_TAR_END = 1 << 16  # zeros that fill the last record
 
 MAX_BYTES = 1 << 30
 MAX_MEMBERS = 10_000
@@ -80,7 +81,9 @@ def _rename(source: Path, folder: Path) -> None:
 def _write_members(archive: Path, folder: Path, max_bytes: int, max_members: int) -> None:
     read = _read_zip if zipfile.is_zipfile(archive) else _read_tar
     left = max_bytes
-    for count, member in enumerate(read(archive, max_bytes + max_members * _TAR_OVERHEAD), 1):
+    for count, member in enumerate(
+        read(archive, max_bytes + max_members * _TAR_OVERHEAD + _TAR_END), 1
+    ):
         if count > max_members:
             raise ValueError(f"{archive} has more than {max_members} members: refused")
         target = folder / _safe_path(archive, member.name)
@@ -91,10 +94,7 @@ def _write_members(archive: Path, folder: Path, max_bytes: int, max_members: int
             target.mkdir(parents=True, exist_ok=True)
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            written = _copy(member.content, target, left)
-        except FileExistsError:
-            raise ValueError(f"{archive} holds {member.name!r} twice: refused") from None
+        written = _copy(member.content, target, left)
         if written > left:
             raise ValueError(f"{archive} unpacks to more than {max_bytes} bytes: refused")
         left -= written
@@ -196,5 +196,8 @@ def _damage_named(archive: Path) -> Iterator[None]:
         raise ValueError(
             f"{archive} is damaged or no archive ({error}); delete it and get it again"
         ) from error
-    except (RuntimeError, NotImplementedError, NotADirectoryError, IsADirectoryError) as error:
+    except (FileExistsError, NotADirectoryError) as error:
+        name = Path(error.filename).name
+        raise ValueError(f"{archive} holds {name!r} twice: refused") from error
+    except (RuntimeError, NotImplementedError) as error:
         raise ValueError(f"{archive} cannot be unpacked ({error}): refused") from error

@@ -11,7 +11,7 @@ import os
 import secrets
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,16 +114,17 @@ def _digest(path: Path, algorithm: str) -> str:
 def _save(remote: RemoteFile, folder: Path, part: Path, progress: Progress, timeout: float) -> None:
     done = 0
     with part.open("xb") as out:
-        for chunk, total in _receive(remote, folder, timeout):
-            done += out.write(chunk)
-            progress(done, total)
+        with contextlib.closing(_receive(remote, folder, timeout)) as chunks:
+            for chunk, total in chunks:
+                done += out.write(chunk)
+                progress(done, total)
         out.flush()
         os.fsync(out.fileno())
 
 
 def _receive(
     remote: RemoteFile, folder: Path, timeout: float
-) -> Iterator[tuple[bytes, int | None]]:
+) -> Generator[tuple[bytes, int | None], None, None]:
     """Yield the bytes of a file, each time with the bytes in all where the site says so."""
     if not remote.url.startswith(_SCHEMES):
         raise ValueError(f"url must start with http:// or https://, got {remote.url!r}")
@@ -154,6 +155,7 @@ def _length(answer: http.client.HTTPResponse) -> int | None:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, urllib.error.HTTPError):
+        error.close()  # it holds the connection
         return f"the site answered {error.code}"
     if isinstance(error, urllib.error.URLError):
         return str(error.reason)

@@ -35,13 +35,14 @@ class _Array:
 
     def __setstate__(self, state: tuple[object, ...]) -> None:
         _, shape, dtype, fortran, data = state
-        if not (isinstance(dtype, _Dtype) and isinstance(data, bytes) and not fortran):
-            raise pickle.UnpicklingError("an array must be plain uint8 bytes in C order")
+        if not (isinstance(dtype, _Dtype) and isinstance(data, bytes)):
+            raise pickle.UnpicklingError("an array must be plain uint8 bytes")
         if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
             raise pickle.UnpicklingError(f"an array's shape must be whole numbers, got {shape!r}")
         if prod(shape) != len(data):
             raise pickle.UnpicklingError(f"an array of shape {shape} got {len(data)} bytes")
-        self.values = np.frombuffer(data, dtype=np.uint8).reshape(shape)
+        flat = np.frombuffer(data, dtype=np.uint8)
+        self.values = flat.reshape(shape, order="F" if fortran else "C")
 
 
 # Classes only: a pickle may set attributes on a function, but not on a class with __setstate__.
