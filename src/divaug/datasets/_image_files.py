@@ -105,21 +105,21 @@ def _list_parts(root: Path, fraction: float, seed: int) -> tuple[tuple[str, ...]
     held_out = next((root / part for part in _TEST if (root / part).is_dir()), None)
     if held_out is None:
         raise FileNotFoundError(f"{root} has a folder train but neither val nor test; add one")
-    unknown = sorted(set(_class_names(held_out)) - set(names))
+    unknown = sorted(set(_class_names(held_out, at_least=1)) - set(names))
     if unknown:
         raise ValueError(f"{held_out} has classes that train has not: {', '.join(unknown[:5])}")
     present = tuple(name for name in names if (held_out / name).is_dir())
     return names, _list(root / _TRAIN, names), _list(held_out, present, names)
 
 
-def _class_names(folder: Path) -> tuple[str, ...]:
+def _class_names(folder: Path, at_least: int = 2) -> tuple[str, ...]:
     entries = sorted(folder.iterdir())
     names = tuple(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
-    if len(names) < 2:
+    if len(names) < at_least:
         loose = sum(_is_image(entry.name) for entry in entries)
         hint = f"; {loose} images lie in it directly" if loose else ""
         raise ValueError(
-            f"{folder} must have a sub-folder for each of at least two classes, got "
+            f"{folder} must have a sub-folder for each class, at least {at_least}, got "
             f"{len(names)}{hint}; move the images of each class into a folder of its own"
         )
     return names

@@ -56,9 +56,16 @@ def read_mat(path: Path) -> dict[str, NDArray[np.generic]]:
 def _variables(content: memoryview) -> Iterator[tuple[str, NDArray[np.generic]]]:
     for element in _elements(content):
         if element.kind == _COMPRESSED:
-            element = next(_elements(_inflate(element.data)))
+            element = _only_matrix(_inflate(element.data))
         if element.kind == _MATRIX:
             yield from _matrix(element.data)
+
+
+def _only_matrix(content: memoryview) -> _Element:
+    elements = list(_elements(content))
+    if [element.kind for element in elements] != [_MATRIX]:
+        raise ValueError("a compressed element must hold one array")
+    return elements[0]
 
 
 def _matrix(content: memoryview) -> Iterator[tuple[str, NDArray[np.generic]]]:

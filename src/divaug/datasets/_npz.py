@@ -60,7 +60,8 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing; give the path of an .npz file with {_KEYS}")
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+        with path.open("rb") as file:
+            content = np.load(file, allow_pickle=False)
             if not isinstance(content, np.lib.npyio.NpzFile):
                 raise ValueError("it is one array, not an .npz file")
             wanted = [key for key in (*_KEYS, "class_names") if key in content]
