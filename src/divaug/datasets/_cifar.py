@@ -51,9 +51,11 @@ def _load(name: str, root: Path, source: CifarSource, download: bool) -> Dataset
     folder = root / source.folder
     if not folder.is_dir():
         extract(fetch(source.archive, root, download=download), folder, top=source.folder)
+    remedy = f"delete the folder {folder} to have it unpacked again"
     for file, checksum in source.files:
-        _require(folder / file)
-        verify(folder / file, (checksum,))
+        if not (folder / file).is_file():
+            raise FileNotFoundError(f"{folder / file} is missing; {remedy}")
+        verify(folder / file, (checksum,), remedy=remedy)
     batches = [_read_batch(folder / file, source.labels_key) for file, _ in source.train]
     test_images, test_labels = _read_batch(folder / source.test[0], source.labels_key)
     names = _read_names(folder / source.meta[0], source.names_key)
@@ -69,13 +71,6 @@ def _load(name: str, root: Path, source: CifarSource, download: bool) -> Dataset
         mean=mean,
         std=std,
     )
-
-
-def _require(path: Path) -> None:
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} is missing; delete the folder {path.parent} to have it unpacked again"
-        )
 
 
 def _read_batch(path: Path, labels_key: str) -> tuple[Tensor, Tensor]:

@@ -74,18 +74,25 @@ def fetch(
                 _save(remote, folder, part, report, timeout)
         else:
             _save(remote, folder, part, progress, timeout)
-        verify(part, remote.checksums[:1], source=remote.url)
+        verify(part, remote.checksums[:1], what=f"what {remote.url} sent", remedy="try again later")
         part.replace(path)
     return path
 
 
-def verify(path: Path, checksums: tuple[str, ...], *, source: str | None = None) -> None:
+def verify(
+    path: Path,
+    checksums: tuple[str, ...],
+    *,
+    what: str | None = None,
+    remedy: str = "delete it to have it downloaded again",
+) -> None:
     """Compare a file with its accepted checksums.
 
     Args:
         path: The file.
         checksums: Accepted values, ``"algorithm:hex"``.
-        source: Where the file just came from, for the message.
+        what: What the message calls the file; its path by default.
+        remedy: What the message advises.
 
     Raises:
         ValueError: If it matches none.
@@ -96,10 +103,9 @@ def verify(path: Path, checksums: tuple[str, ...], *, source: str | None = None)
         found.append(f"{algorithm}:{_digest(path, algorithm)}")
         if found[-1] == checksum:
             return
-    what = f"what {source} sent" if source else str(path)
-    remedy = "try again later" if source else "delete it to have it downloaded again"
     raise ValueError(
-        f"{what} is damaged or another file: checksum {found[0]}, expected {checksums[0]}; {remedy}"
+        f"{what or path} is damaged or another file: checksum {found[0]}, "
+        f"expected {checksums[0]}; {remedy}"
     )
 
 
