@@ -14,7 +14,7 @@ from tests.dataset_files import tar_gz
 
 def _tar_with(info: tarfile.TarInfo, data: bytes = b"") -> bytes:
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz", format=tarfile.GNU_FORMAT) as tar:
+    with tarfile.open(fileobj=out, mode="w:gz", format=tarfile.PAX_FORMAT) as tar:
         good = tarfile.TarInfo("good.txt")
         good.size = 2
         tar.addfile(good, io.BytesIO(b"ok"))
@@ -26,6 +26,18 @@ def _tar_with(info: tarfile.TarInfo, data: bytes = b"") -> bytes:
 def _special(name: str, kind: bytes, link: str = "") -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.type, info.linkname = kind, link
+    return info
+
+
+def _commented(name: str, length: int) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.pax_headers = {"comment": "c" * length}
+    return info
+
+
+def _sparse(name: str) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.pax_headers = {"GNU.sparse.map": "0,1", "GNU.sparse.size": "1000000"}
     return info
 
 
@@ -57,6 +69,7 @@ HOSTILE = {
     "tar char device": (_tar_with(_special("d", tarfile.CHRTYPE)), "device"),
     "tar block device": (_tar_with(_special("d", tarfile.BLKTYPE)), "device"),
     "tar fifo": (_tar_with(_special("d", tarfile.FIFOTYPE)), "special"),
+    "tar sparse": (_tar_with(_sparse("s"), b"x"), "special"),
     "zip symlink": (_zip_with((_zip_special("l", stat.S_IFLNK), b"/etc")), "link"),
     "zip device": (_zip_with((_zip_special("d", stat.S_IFCHR), b"")), "device"),
     "tar twice": (_tar_with(tarfile.TarInfo("good.txt"), b"other"), "twice"),
@@ -68,6 +81,7 @@ HOSTILE = {
         "more than 100000 bytes",
     ),
     "tar long name bomb": (_tar_with(tarfile.TarInfo("n" * 500_000)), "more bytes than allowed"),
+    "tar header bomb": (_tar_with(_commented("n", 500_000)), "more bytes than allowed"),
     "tar members": (tar_gz({str(i): b"" for i in range(12)}), "more than 10 members"),
     "zip members": (_zip_with(*((str(i), b"") for i in range(12))), "more than 10 members"),
     "truncated tar": (tar_gz({"a": os.urandom(5000)})[:3000], "damaged"),

@@ -418,6 +418,7 @@ def damaged_mats() -> dict[str, bytes]:
     good = mat(False, X=np.zeros((2, 2, 3, 2), np.uint8), y=np.ones((2, 1), np.uint8))
     packed = mat(True, X=np.zeros((2, 2, 3, 2), np.uint8))
     bomb = zlib.compress(bytes(1000))
+    array = zlib.compress(good[128:216])[:-2]
     return {
         "empty": b"",
         "version 4": good[:126] + b"MI" + good[128:],
@@ -426,6 +427,7 @@ def damaged_mats() -> dict[str, bytes]:
         "bad stream": packed[:140] + b"\xff" * 20 + packed[160:],
         "stream of an empty array": good[:128] + struct.pack("<II", 15, 8) + zlib.compress(b""),
         "stream of nothing": good[:128] + struct.pack("<II", 15, len(bomb)) + bomb,
+        "stream without its checksum": good[:128] + struct.pack("<II", 15, len(array)) + array,
         "shape": good.replace(struct.pack("<4i", 2, 2, 3, 2), struct.pack("<4i", 2, 2, 3, 9)),
         "negative": good.replace(struct.pack("<4i", 2, 2, 3, 2), struct.pack("<4i", -2, -2, 3, 2)),
     }

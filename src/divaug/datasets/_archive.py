@@ -30,7 +30,6 @@ class _Member(NamedTuple):
     """One entry of an archive: a file where `content` is given, a folder where it is not."""
 
     name: str
-    size: int
     content: IO[bytes] | None
 
 
@@ -87,13 +86,11 @@ def _write_members(archive: Path, folder: Path, max_bytes: int, max_members: int
         if count > max_members:
             raise ValueError(f"{archive} has more than {max_members} members: refused")
         target = folder / _safe_path(archive, member.name)
-        # A header may lie about the size, so the bytes themselves are counted as well.
-        if member.size > left:
-            raise ValueError(f"{archive} unpacks to more than {max_bytes} bytes: refused")
         if member.content is None:
             target.mkdir(parents=True, exist_ok=True)
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
+        # A header may lie about the size, so the bytes themselves are counted.
         written = _copy(member.content, target, left)
         if written > left:
             raise ValueError(f"{archive} unpacks to more than {max_bytes} bytes: refused")
@@ -124,7 +121,7 @@ def _read_tar(archive: Path, limit: int) -> Iterator[_Member]:
     ):
         for info in tar:
             if info.isdir():
-                yield _Member(info.name, 0, None)
+                yield _Member(info.name, None)
                 continue
             if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.issparse():
                 raise ValueError(
@@ -133,7 +130,7 @@ def _read_tar(archive: Path, limit: int) -> Iterator[_Member]:
                 )
             content = tar.extractfile(info)
             assert content is not None
-            yield _Member(info.name, info.size, content)
+            yield _Member(info.name, content)
 
 
 def _read_zip(archive: Path, limit: int) -> Iterator[_Member]:
@@ -147,10 +144,10 @@ def _read_zip(archive: Path, limit: int) -> Iterator[_Member]:
                     "special file: refused"
                 )
             if info.is_dir():
-                yield _Member(info.filename, 0, None)
+                yield _Member(info.filename, None)
                 continue
             with opened.open(info) as content:
-                yield _Member(info.filename, info.file_size, content)
+                yield _Member(info.filename, content)
 
 
 @contextmanager
