@@ -241,7 +241,8 @@ def _render_kernel(
     E = subpolicies.shape[1]
     out = _empty(originals, E, default, dtype, channels_last)
     flat = subpolicies.flatten()
-    sub = (flat.operation, flat.applied, flat.argument, flat.center, flat.partner)
+    parts = (flat.operation, flat.applied, flat.argument, flat.center, flat.partner)
+    sub = tuple(part.contiguous() for part in parts)
     if default is None or draws is None:
         render_kernel(out, originals, E, sub, pool, None, None, channels_last)
     elif default.photometric is None:

@@ -239,7 +239,7 @@ def render_kernel(
     out: Tensor,
     originals: Tensor,
     num_candidates: int,
-    subpolicies: tuple[Tensor, Tensor, Tensor, Tensor, Tensor],
+    subpolicies: tuple[Tensor, ...],
     pool: Tensor,
     placed: tuple[Tensor, Tensor, Tensor] | None,
     settings: tuple[int, int, tuple[float, ...]] | None,
@@ -305,7 +305,11 @@ def _launch(
     fused = height * width <= FUSED_PIXELS or not slots
     block = min(BLOCK, max(32, triton.next_power_of_2(height * width)))
     sizes = {"W": width, "C": channels, "K": max(1, operation.shape[-1]), "SLOTS": slots}
-    common = {"BLOCK": block, "num_warps": max(1, block // (32 * PIXELS_PER_THREAD)), "enable_fp_fusion": False}
+    common = {
+        "BLOCK": block,
+        "num_warps": max(1, block // (32 * PIXELS_PER_THREAD)),
+        "enable_fp_fusion": False,
+    }
     extremes = tables = source
     if not fused:
         extremes = torch.empty((n, slots, 6), dtype=torch.int32, device=out.device)
