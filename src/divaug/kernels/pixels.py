@@ -94,14 +94,17 @@ def plan(op, argument, H: tl.constexpr, W: tl.constexpr):
 
 @triton.jit
 def original(source, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
-    """The three channels of an image at (y, x); black outside. A grey image gives one, thrice."""
+    """The three channels of an image at (y, x); arbitrary where not `inside`.
+
+    A grey image gives its one channel thrice.
+    """
     at = y * W + x
-    v0 = tl.load(source + at, mask=inside, other=0).to(tl.int32)
+    v0 = tl.load(source + at, mask=inside).to(tl.int32)
     v1 = v0
     v2 = v0
     if C == 3:
-        v1 = tl.load(source + at + H * W, mask=inside, other=0).to(tl.int32)
-        v2 = tl.load(source + at + 2 * H * W, mask=inside, other=0).to(tl.int32)
+        v1 = tl.load(source + at + H * W, mask=inside).to(tl.int32)
+        v2 = tl.load(source + at + 2 * H * W, mask=inside).to(tl.int32)
     return v0, v1, v2
 
 
@@ -135,10 +138,11 @@ def _pointwise(
     """The operations that map a pixel's values without looking at its neighbours."""
     op, argument, center_y, center_x, partner = slot[0], slot[1], slot[2], slot[3], slot[4]
     if _toned(op):
-        v0 = tl.gather(tables[0], v0, 0)
+        # A pixel outside may hold any bits; its place in the table must still be one of 256.
+        v0 = tl.gather(tables[0], v0 & 255, 0)
         if C == 3:
-            v1 = tl.gather(tables[1], v1, 0)
-            v2 = tl.gather(tables[2], v2, 0)
+            v1 = tl.gather(tables[1], v1 & 255, 0)
+            v2 = tl.gather(tables[2], v2 & 255, 0)
     elif op == COLOR:
         grey = luma(v0, v1, v2, C)
         v0 = blend(grey, v0, argument)
@@ -188,14 +192,17 @@ def after_first(
     source, y, x, inside, slot, tables, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr
 ):
     """The values at (y, x) after one operation; arbitrary where not `inside`."""
-    y_in = y
-    x_in = x
-    here = inside
-    if (slot[0] >= 0) & (slot[0] <= ROTATE):
+    moving = (slot[0] >= 0) & (slot[0] <= ROTATE)
+    if moving:
         y_in, x_in = _moved(y, x, slot)
         here = inside & _within(y_in, x_in, H, W)
-    v0, v1, v2 = original(source, y_in, x_in, here, H, W, C)
-    v0, v1, v2 = _pointwise(v0, v1, v2, y, x, inside, slot, tables, H, W, C)
+        v0, v1, v2 = original(source, y_in, x_in, here, H, W, C)
+        v0 = tl.where(here, v0, 0)
+        v1 = tl.where(here, v1, 0)
+        v2 = tl.where(here, v2, 0)
+    else:
+        v0, v1, v2 = original(source, y, x, inside, H, W, C)
+        v0, v1, v2 = _pointwise(v0, v1, v2, y, x, inside, slot, tables, H, W, C)
     if slot[0] == SHARPNESS:
         s0 = v0 * 0
         s1 = s0
@@ -205,9 +212,9 @@ def after_first(
             xx = x + (tap % 3 - 1)
             here = inside & _within(yy, xx, H, W)
             t0, t1, t2 = original(source, yy, xx, here, H, W, C)
-            s0 += t0
-            s1 += t1
-            s2 += t2
+            s0 += tl.where(here, t0, 0)
+            s1 += tl.where(here, t1, 0)
+            s2 += tl.where(here, t2, 0)
         inner = (y > 0) & (x > 0) & (y < H - 1) & (x < W - 1)
         v0 = _sharpened(v0, s0, inner, slot[1])
         v1 = _sharpened(v1, s1, inner, slot[1])
@@ -216,68 +223,55 @@ def after_first(
 
 
 @triton.jit
-def _second(
+def after_second(
     source, y, x, inside, slot1, tables1, slot2, tables2,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
+    """The values at (y, x) after two operations; arbitrary where not `inside`."""
+    moving = (slot2[0] >= 0) & (slot2[0] <= ROTATE)
+    sharp = slot2[0] == SHARPNESS
     y_in = y
     x_in = x
     here = inside
-    moving = (slot2[0] >= 0) & (slot2[0] <= ROTATE)
     if moving:
         y_in, x_in = _moved(y, x, slot2)
         here = inside & _within(y_in, x_in, H, W)
-    v0, v1, v2 = after_first(source, y_in, x_in, here, slot1, tables1, H, W, C)
-    if moving:
-        v0 = tl.where(here, v0, 0)
-        v1 = tl.where(here, v1, 0)
-        v2 = tl.where(here, v2, 0)
-    return _pointwise(v0, v1, v2, y, x, inside, slot2, tables2, H, W, C)
-
-
-@triton.jit
-def _second_sharpened(
-    source, y, x, inside, slot1, tables1, factor,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr,
-):  # fmt: skip
     v0 = y * 0
     v1 = v0
     v2 = v0
     s0 = v0
     s1 = v0
     s2 = v0
-    for tap in range(9):
-        yy = y + (tap // 3 - 1)
-        xx = x + (tap % 3 - 1)
-        here = inside & _within(yy, xx, H, W)
-        t0, t1, t2 = after_first(source, yy, xx, here, slot1, tables1, H, W, C)
-        s0 += tl.where(here, t0, 0)
-        s1 += tl.where(here, t1, 0)
-        s2 += tl.where(here, t2, 0)
+    # Sharpness asks for nine pixels of the image before it, everything else for one: a loop of
+    # nine or one keeps a single copy of the first operation's code.
+    for tap in range(tl.where(sharp, 0, 4), tl.where(sharp, 9, 5)):
+        yy = y_in
+        xx = x_in
+        at = here
+        if sharp:
+            yy = y + (tap // 3 - 1)
+            xx = x + (tap % 3 - 1)
+            at = inside & _within(yy, xx, H, W)
+        t0, t1, t2 = after_first(source, yy, xx, at, slot1, tables1, H, W, C)
+        if sharp:
+            s0 += tl.where(at, t0, 0)
+            s1 += tl.where(at, t1, 0)
+            s2 += tl.where(at, t2, 0)
         if tap == 4:
             v0 = t0
             v1 = t1
             v2 = t2
-    inner = (y > 0) & (x > 0) & (y < H - 1) & (x < W - 1)
-    v0 = _sharpened(v0, s0, inner, factor)
-    v1 = _sharpened(v1, s1, inner, factor)
-    v2 = _sharpened(v2, s2, inner, factor)
-    return v0, v1, v2
-
-
-@triton.jit
-def after_second(
-    source, y, x, inside, slot1, tables1, slot2, tables2,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, SHARP: tl.constexpr,
-):  # fmt: skip
-    """The values at (y, x) after two operations; arbitrary where not `inside`.
-
-    `SHARP` says whether the second one is Sharpness, which asks nine times for the first.
-    """
-    if SHARP:
-        v0, v1, v2 = _second_sharpened(source, y, x, inside, slot1, tables1, slot2[1], H, W, C)
+    if moving:
+        v0 = tl.where(here, v0, 0)
+        v1 = tl.where(here, v1, 0)
+        v2 = tl.where(here, v2, 0)
+    elif sharp:
+        inner = (y > 0) & (x > 0) & (y < H - 1) & (x < W - 1)
+        v0 = _sharpened(v0, s0, inner, slot2[1])
+        v1 = _sharpened(v1, s1, inner, slot2[1])
+        v2 = _sharpened(v2, s2, inner, slot2[1])
     else:
-        v0, v1, v2 = _second(source, y, x, inside, slot1, tables1, slot2, tables2, H, W, C)
+        v0, v1, v2 = _pointwise(v0, v1, v2, y, x, inside, slot2, tables2, H, W, C)
     return v0, v1, v2
 
 

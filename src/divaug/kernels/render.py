@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from divaug.kernels.pixels import SHARPNESS, after_first, after_second, original
+from divaug.kernels.pixels import after_first, after_second, original
 from divaug.kernels.statistics import RECORD, count_kernel, recalled_tables, slot_of, tables_of
 
 __all__ = ["FUSED_PIXELS", "MAX_SLOTS", "jitter_kernel", "render_kernel"]
@@ -20,7 +20,8 @@ FUSED_PIXELS = 128 * 128
 MAX_SLOTS = 2
 BLOCK = 1024  # pixels of a tile
 PIXELS_PER_THREAD = 8
-PARTS = 8  # programs that share the statistics of one large candidate
+PARTS = 16  # programs that share the statistics of one large candidate
+PROGRAMS = 8  # programs that share the pixels of one large candidate
 
 
 @triton.jit
@@ -29,11 +30,12 @@ def _tile(
     cut_x, scale0, scale1, scale2, bias0, bias1, bias2,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, SLOTS: tl.constexpr,
     DEFAULT: tl.constexpr, PADDING: tl.constexpr, CUTOUT: tl.constexpr,
-    CHANNELS_LAST: tl.constexpr, BLOCK: tl.constexpr, SHARP: tl.constexpr,
+    CHANNELS_LAST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Finish one tile of candidate n."""
     p = tile * BLOCK + tl.arange(0, BLOCK)
-    valid = p < H * W
+    even: tl.constexpr = (H * W) % BLOCK == 0  # every tile is full
+    valid = tl.full([BLOCK], True, tl.int1) if even else p < H * W
     out_y = p // W
     out_x = p - out_y * W
     y = out_y
@@ -43,15 +45,14 @@ def _tile(
         x = tl.where(mirrored, W - 1 - out_x, out_x) + (offset_x - PADDING)
         y = out_y + (offset_y - PADDING)
         if PADDING > 0:
-            inside = valid & (y.to(tl.uint32) < H) & (x.to(tl.uint32) < W)
+            within = (y.to(tl.uint32) < H) & (x.to(tl.uint32) < W)
+            inside = within if even else valid & within
     if SLOTS == 0:
         v0, v1, v2 = original(source, y, x, inside, H, W, C)
     elif SLOTS == 1:
         v0, v1, v2 = after_first(source, y, x, inside, slot1, tables1, H, W, C)
     else:
-        v0, v1, v2 = after_second(
-            source, y, x, inside, slot1, tables1, slot2, tables2, H, W, C, SHARP
-        )
+        v0, v1, v2 = after_second(source, y, x, inside, slot1, tables1, slot2, tables2, H, W, C)
     w0 = v0
     w1 = v1
     w2 = v2
@@ -64,12 +65,16 @@ def _tile(
         w1 = v1.to(tl.float32) * scale1 + bias1
         w2 = v2.to(tl.float32) * scale2 + bias2
         if CUTOUT > 0:
-            top = out_y - (cut_y - CUTOUT // 2)
-            left = out_x - (cut_x - CUTOUT // 2)
-            cut = (top.to(tl.uint32) < CUTOUT) & (left.to(tl.uint32) < CUTOUT)
-            w0 = tl.where(cut, 0.0, w0)
-            w1 = tl.where(cut, 0.0, w1)
-            w2 = tl.where(cut, 0.0, w2)
+            first_row = (tile * BLOCK) // W
+            last_row = (tile * BLOCK + BLOCK - 1) // W
+            start = cut_y - CUTOUT // 2
+            if (last_row >= start) & (first_row < start + CUTOUT):
+                top = out_y - start
+                left = out_x - (cut_x - CUTOUT // 2)
+                cut = (top.to(tl.uint32) < CUTOUT) & (left.to(tl.uint32) < CUTOUT)
+                w0 = tl.where(cut, 0.0, w0)
+                w1 = tl.where(cut, 0.0, w1)
+                w2 = tl.where(cut, 0.0, w2)
     kind = out.dtype.element_ty
     candidate = out + n * (H * W * C)
     if CHANNELS_LAST and C == 3:
@@ -77,12 +82,16 @@ def _tile(
         # with a fourth that is not stored.
         pairs = tl.join(tl.join(w0.to(kind), w2.to(kind)), tl.join(w1.to(kind), w2.to(kind)))
         i = tl.arange(0, 4 * BLOCK)
-        at = tile * BLOCK + i // 4
-        tl.store(
-            candidate + at * 3 + i % 4,
-            tl.reshape(pairs, [4 * BLOCK]),
-            mask=(at < H * W) & (i % 4 < 3),
-        )
+        stored = (i & 3) < 3
+        if not even:
+            stored = stored & (tile * BLOCK + (i >> 2) < H * W)
+        target = candidate + tile * (BLOCK * 3) + ((i >> 2) * 3 + (i & 3))
+        tl.store(target, tl.reshape(pairs, [4 * BLOCK]), mask=stored)
+    elif even:
+        tl.store(candidate + p, w0.to(kind))
+        if C == 3:
+            tl.store(candidate + p + H * W, w1.to(kind))
+            tl.store(candidate + p + 2 * H * W, w2.to(kind))
     else:
         tl.store(candidate + p, w0.to(kind), mask=valid)
         if C == 3:
@@ -96,7 +105,7 @@ def _kernel(
     records, E, first, scale0, scale1, scale2, bias0, bias1, bias2,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, SLOTS: tl.constexpr,
     FUSED: tl.constexpr, DEFAULT: tl.constexpr, PADDING: tl.constexpr, CUTOUT: tl.constexpr,
-    CHANNELS_LAST: tl.constexpr, BLOCK: tl.constexpr, SHARP: tl.constexpr,
+    CHANNELS_LAST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     n = tl.program_id(0).to(tl.int64)
     source = originals + (n // E) * (H * W * C)
@@ -124,30 +133,12 @@ def _kernel(
         mirrored = tl.load(flip + n) != 0
         cut_y, cut_x = tl.load(cut + 2 * n), tl.load(cut + 2 * n + 1)
     tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
-    sharp = False
-    if SLOTS == 2:
-        sharp = slot2[0] == SHARPNESS
-    if FUSED:
-        for tile in range(tiles):
-            if sharp:
-                _tile(
-                    out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x,
-                    mirrored, cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C,
-                    SLOTS, DEFAULT, PADDING, CUTOUT, CHANNELS_LAST, BLOCK, True,
-                )  # fmt: skip
-            else:
-                _tile(
-                    out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x,
-                    mirrored, cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C,
-                    SLOTS, DEFAULT, PADDING, CUTOUT, CHANNELS_LAST, BLOCK, False,
-                )  # fmt: skip
-    elif sharp == SHARP:
-        for tile in range(tl.program_id(1), tiles, tl.num_programs(1)):
-            _tile(
-                out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x,
-                mirrored, cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C,
-                SLOTS, DEFAULT, PADDING, CUTOUT, CHANNELS_LAST, BLOCK, SHARP,
-            )  # fmt: skip
+    for tile in range(tl.program_id(1), tiles, tl.num_programs(1)):
+        _tile(
+            out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x, mirrored,
+            cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C, SLOTS, DEFAULT,
+            PADDING, CUTOUT, CHANNELS_LAST, BLOCK,
+        )  # fmt: skip
 
 
 def render_kernel(
@@ -231,13 +222,8 @@ def _launch(
             count_kernel[(n, PARTS)](
                 source, pool, *sub, records, E, first, PARTS, SLOT=slot, **sizes
             )
-    tiles = triton.cdiv(height * width, block)
-    # Sharpness as the second operation needs many registers; on large images those candidates get a
-    # launch of their own, so that the others run at full occupancy.
-    launches = [(1, False)] if fused else [(tiles, False), (PARTS, True)][:slots]
-    for programs, sharp in launches:
-        _kernel[(n, programs)](
-            out, source, pool, *sub, *where, records, E, first, *norm, FUSED=fused,
-            DEFAULT=placed is not None, PADDING=padding, CUTOUT=cutout,
-            CHANNELS_LAST=channels_last, SHARP=sharp, **sizes,
-        )  # fmt: skip
+    _kernel[(n, 1 if fused else PROGRAMS)](
+        out, source, pool, *sub, *where, records, E, first, *norm, FUSED=fused,
+        DEFAULT=placed is not None, PADDING=padding, CUTOUT=cutout, CHANNELS_LAST=channels_last,
+        **sizes,
+    )  # fmt: skip
