@@ -34,7 +34,9 @@ def test_equal_to_torch_in_the_interpreter():
 @pytest.mark.gpu
 @pytest.mark.parametrize("method", [m for m, rule in METHODS.items() if rule.kernel is not None])
 @pytest.mark.parametrize("make", [realistic, awkward])
-@pytest.mark.parametrize(("E", "S", "D"), [(1, 1, 2), (5, 3, 7), (8, 4, 10), (8, 4, 1000), (64, 9, 3)])
+@pytest.mark.parametrize(
+    ("E", "S", "D"), [(1, 1, 2), (5, 3, 7), (8, 4, 10), (8, 4, 1000), (64, 9, 3)]
+)
 def test_equal_to_torch_on_the_device(method, make, E, S, D):
     probs = make(500, E, D)
     expected = select(probs, S, method=method, seed=4, step=6)

@@ -141,7 +141,7 @@ def test_indices_are_distinct_whatever_the_probabilities(data, E, D):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_S_equal_to_E_keeps_everything(method):
+def test_as_many_as_there_are_keeps_everything(method):
     chosen = select(awkward(64, 6, 4), 6, method=method)
     assert torch.equal(chosen.sort(1).values, torch.arange(6).expand(64, 6))
 
@@ -245,7 +245,8 @@ def mean_diversity(probs, method, S=4, repeats=8):
 def test_the_more_a_method_tries_the_more_diverse_its_choice(D, sharpness):
     probs = realistic(100, 8, D, seed=D, sharpness=sharpness)
     exact, greedy, plus, uniform = (
-        mean_diversity(probs, method, repeats=4) for method in ("exact", "greedy", "kmeans++", "uniform")
+        mean_diversity(probs, method, repeats=4)
+        for method in ("exact", "greedy", "kmeans++", "uniform")
     )
     assert exact >= greedy
     assert exact >= plus
