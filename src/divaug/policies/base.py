@@ -16,9 +16,14 @@ from divaug.policies.table import Entry, Partners, PolicyTable, compile_table, d
 from divaug.randomness import Stream
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["Policy", "TablePolicy", "from_json"]
+__all__ = ["Policy", "TablePolicy", "from_json", "frozen"]
 
 _FORMAT = "divaug.policy/1"
+
+
+def frozen(value: Any) -> Any:
+    """Lists as tuples, all the way down, so that a policy can be compared and looked up."""
+    return tuple(frozen(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True)
@@ -122,14 +127,12 @@ def from_json(text: str) -> Policy:
         raise ValueError(f"a policy must be a JSON object with `format` {_FORMAT!r}.")
     kind, settings = content.get("policy"), content.get("settings", {})
     kinds = {name: cls for name, cls in Policy.kinds.items() if name != "TablePolicy"}
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise ValueError(unknown_name("policy", str(kind), tuple(kinds)))
+    if not isinstance(settings, dict):
+        raise ValueError(f"`settings` must be a JSON object, got {type(settings).__name__}.")
     known = {field.name for field in fields(kinds[kind])}
     unknown = sorted(set(settings) - known)
     if unknown:
         raise ValueError(unknown_name(f"setting of {kind}:", unknown[0], tuple(sorted(known))))
-    return kinds[kind](**{name: _frozen(value) for name, value in settings.items()})
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+    return kinds[kind](**{name: frozen(value) for name, value in settings.items()})
