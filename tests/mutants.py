@@ -38,6 +38,8 @@ MUTANTS: dict[str, list[tuple[str, str]]] = {
         ("(value * ONE + 0.5).floor()", "(value * ONE).floor()"),
         ("(value * ONE + 0.5).floor()", "(value * ONE).round()"),
         ("for i in range(9)", "for i in range(3)"),
+        # Survives: the term it adds is below the last bit.
+        ("for i in range(9)", "for i in range(10)"),
         ("for i in range(10)", "for i in range(4)"),
         ("(turn == 1) | (turn == 2)", "(turn == 1)"),
         ("turn >= 2, -1.0", "turn > 2, -1.0"),
@@ -88,6 +90,8 @@ MUTANTS: dict[str, list[tuple[str, str]]] = {
         ("mul_(1 / 13)", "mul_(1 / 12)"),
         (".add_(0.5).floor_()", ".floor_()"),
         ("height < 3 or", "height < 4 or"),
+        # Survives: an image without an inside has nothing to blend, with or without the short cut.
+        ("height < 3 or", "height < 3 and"),
         ("blend_values(smooth(images), inner,", "blend_values(inner, smooth(images),"),
         ("blend(images, partner, weight)", "blend(partner, images, weight)"),
     ],
@@ -105,6 +109,10 @@ MUTANTS: dict[str, list[tuple[str, str]]] = {
         ("begin[i + 1], chunk)", "begin[i + 1], chunk + 1)"),
         ("center[rows] if", "center[: len(rows)] if"),
         ("argument[rows]", "argument[: len(rows)]"),
+        # Survives: which image of a group comes first does not matter.
+        ("stable=True", "stable=False"),
+        # Survives here: `apply` pairs image i with partner i, so both say the same.
+        ("pool[partner[rows]]", "pool[rows]"),
         ("argument[rows].to(torch.float64)", "argument[rows].to(torch.float32).double()"),
     ],
     "application.py": [

@@ -13,7 +13,6 @@ from torch import Tensor
 __all__ = ["rotate", "shear_x", "shear_y", "translate_x", "translate_y"]
 
 ONE = 65536  # 1.0 in 16.16 fixed point
-HALF = ONE // 2
 # Taylor coefficients of sin and cos; after reduction to 45 degrees the first dropped term is
 # below 1e-18, so the polynomials are as good as the library's functions.
 SIN_TERMS = tuple((-1) ** i / math.factorial(2 * i + 1) for i in range(9))
@@ -38,7 +37,7 @@ def cos_sin_degrees(angle: Tensor) -> tuple[Tensor, Tensor]:
     A device's own `sin` may differ from another's in the last bit; these do not, because every
     step is a correctly rounded operation. Multiples of 90 degrees are exact.
     """
-    quarter = (angle / 90.0 + 0.5).floor()
+    quarter = (angle * (1 / 90) + 0.5).floor()
     x = (angle - quarter * 90.0) * (math.pi / 180.0)
     x_squared = x * x
     sin, cos = x * _horner(x_squared, SIN_TERMS), _horner(x_squared, COS_TERMS)
@@ -96,29 +95,42 @@ def shear_y(images: Tensor, factor: Tensor) -> Tensor:
     return affine(images, coefficients_of((one, zero, zero, factor, one, zero)))
 
 
-def _whole_pixels(pixels: Tensor) -> Tensor:
-    # Without shear Pillow samples at pixel centres in floating point, which comes to a shift by
-    # whole pixels, halves rounded up.
-    return (pixels + 0.5).floor().to(torch.int32)
-
-
 def translate_x(images: Tensor, pixels: Tensor) -> Tensor:
     """Move the content left by `pixels` (right where negative)."""
-    return _translate(images, _whole_pixels(pixels), dim=3)
+    return _translate(images, pixels, dim=3)
 
 
 def translate_y(images: Tensor, pixels: Tensor) -> Tensor:
     """Move the content up by `pixels` (down where negative)."""
-    return _translate(images, _whole_pixels(pixels), dim=2)
+    return _translate(images, pixels, dim=2)
 
 
-def _translate(images: Tensor, shift: Tensor, dim: int) -> Tensor:
+def _carry(fraction: Tensor, size: int) -> Tensor:
+    """The first coordinate at which a running sum of ones has rounded `fraction` up to 1.
+
+    Without shear Pillow samples at pixel centres in float64 and adds 1 from pixel to pixel. Adding
+    1 rounds only where the sum reaches a power of two, so a fraction just below 1 (a translation
+    just short of a half) becomes 1 at one of them, and from there on the shift is a pixel larger.
+    """
+    carry = torch.where(fraction >= 1, 0, size)
+    for exponent in range(size.bit_length()):
+        steps = 2.0 ** (52 - exponent)
+        fraction = (fraction * steps).round() / steps
+        carry = torch.where(fraction >= 1, carry.clamp(max=1 << exponent), carry)
+    return carry
+
+
+def _translate(images: Tensor, pixels: Tensor, dim: int) -> Tensor:
     size = images.shape[dim]
-    source = torch.arange(size, device=images.device, dtype=torch.int32) + shift[:, None]
+    start = pixels + 0.5
+    whole = start.floor()
+    carry = _carry(start - whole, size)
+    source = torch.arange(size, device=images.device) + whole.to(torch.int64)[:, None]
+    source += source >= carry[:, None]
     inside = (source >= 0) & (source < size)
     shape = [len(images), 1, 1, 1]
     shape[dim] = size
-    index = (source * inside).to(torch.int64).view(shape).expand(images.shape)
+    index = (source * inside).view(shape).expand(images.shape)
     return images.gather(dim, index).mul_(inside.view(shape))
 
 
