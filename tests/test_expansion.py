@@ -1,11 +1,13 @@
 """Expansion: shapes and layouts, what a candidate depends on, memory, and refusals."""
 
+import weakref
+
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from divaug import expand, expansion, policies
+from divaug import SubPolicies, expand, expansion, policies
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
 from divaug.operations import OPERATIONS, apply
 from tests.reference import samples
@@ -136,6 +138,15 @@ def test_the_epoch_of_a_schedule_is_handed_on():
     assert late.applied.any()
 
 
+def test_replay_gives_the_pixels_again():
+    candidates, subpolicies = expand(IMAGES, 4, seed=3, pool=POOL)
+    assert torch.equal(expansion.replay(IMAGES, subpolicies, pool=POOL), candidates)
+    read = SubPolicies.from_json(subpolicies.to_json())
+    assert torch.equal(expansion.replay(IMAGES, read, pool=POOL), candidates)
+    with pytest.raises(ValueError, match="B=3"):
+        expansion.replay(IMAGES[:3], subpolicies, pool=POOL)
+
+
 # --- memory ------------------------------------------------------------------------------------
 
 
@@ -154,8 +165,6 @@ class LiveBytes(TorchDispatchMode):
         return result
 
     def _add(self, storage):
-        import weakref
-
         key = storage._cdata
         if key not in self.alive:
             self.alive[key] = storage.nbytes()
@@ -180,16 +189,31 @@ def peak_extra_bytes(batch, candidates, default, side=32):
 
 @pytest.mark.parametrize("default", [None, cifar10()], ids=["bytes", "cifar"])
 def test_memory_beyond_the_result_is_bounded_by_the_chunk(default, monkeypatch):
-    """At most 60 bytes for each pixel of a chunk, and 1 kB for the draws of each candidate.
+    """At most 32 bytes for each pixel of a chunk, and 512 for the draws of each candidate.
 
-    So with the default chunk of 2**21 pixels about 126 MB, whatever the batch.
+    So with the default chunk of 2**21 pixels 64 MiB, whatever the batch: one chunk in floats and
+    the bytes and coordinates that it is made from.
     """
     monkeypatch.setattr(expansion, "CHUNK_CANDIDATE_PIXELS", 1 << 16)
     small = peak_extra_bytes(32, 8, default)
     large = peak_extra_bytes(256, 8, default)
-    assert large <= 60 * (1 << 16) + 1024 * 256 * 8
+    assert large <= 32 * (1 << 16) + 512 * 256 * 8
     # Eight times the images: only the draws grow.
-    assert large - small <= 1024 * (256 - 32) * 8
+    assert large - small <= 512 * (256 - 32) * 8
+
+
+def test_the_count_of_live_bytes_counts():
+    with LiveBytes() as live:
+        kept = torch.zeros(1000)
+        dropped = kept + 1
+        del dropped
+        again = kept.view(10, 100) + 1
+    assert live.now == kept.nbytes + again.nbytes
+    assert live.peak == 8000
+    with LiveBytes() as live:
+        first, second = torch.zeros(1000), torch.zeros(500)
+        del first
+    assert (live.now, live.peak) == (second.nbytes, 6000)
 
 
 # --- refusals ----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from divaug import SubPolicies, expand, policies
-from divaug.expansion import render
+from divaug.expansion import replay as replay_drawn
 from divaug.operations import OPERATIONS, TABLE, Operation
 from divaug.operations.magnitude import Range
 from tests.reference import samples
@@ -21,7 +21,7 @@ def drawn(policy=None, candidates=5, seed=1):
 
 
 def replay(subpolicies):
-    return render(IMAGES, subpolicies, None, None, IMAGES, None, False)
+    return replay_drawn(IMAGES, subpolicies)
 
 
 def test_dtypes_and_shapes_are_the_documented_ones():

@@ -65,14 +65,7 @@ def expand(
     """
     check_images(images)
     originals = to_bytes(images).contiguous()
-    if num_candidates < 1 or num_candidates >= 1 << 16:
-        raise ValueError(f"`num_candidates` must lie in [1, 65535], got {num_candidates}.")
-    if dtype is not None and default is None:
-        raise ValueError("`dtype` goes with `default`: without it candidates are uint8.")
-    if default is not None and len(default.mean) != images.shape[1]:
-        raise ValueError(
-            f"`default` is for {len(default.mean)} channels, `images` have {images.shape[1]}."
-        )
+    _check(num_candidates, policy, default, dtype, images.shape[1])
     stream = Stream(check_seed(seed), step, check_index(index, len(images), images.device))
     shared = _check_pool(pool, originals)
     own = stream.index if pool is not None else check_index(None, len(images), images.device)
@@ -268,6 +261,31 @@ def _render_kernel(
             rows = draws.rows(start, start + chunk)
             finish(between[part], default, rows, out[part], jitter_kernel)
     return _by_image(out, E)
+
+
+def _check(
+    num_candidates: int,
+    policy: Policy | None,
+    default: DefaultAugmentation | None,
+    dtype: torch.dtype | None,
+    channels: int,
+) -> None:
+    if isinstance(num_candidates, bool) or not isinstance(num_candidates, int):
+        raise TypeError(f"`num_candidates` must be an int, got {type(num_candidates).__name__}.")
+    if not 1 <= num_candidates < 1 << 16:
+        raise ValueError(f"`num_candidates` must lie in [1, 65535], got {num_candidates}.")
+    if policy is not None and not isinstance(policy, Policy):
+        raise TypeError(
+            f"`policy` must be one of divaug.policies, such as RandAugment(2, 9), got {policy!r}."
+        )
+    if dtype is not None and default is None:
+        raise ValueError("`dtype` goes with `default`: without it candidates are uint8.")
+    if dtype is not None and not dtype.is_floating_point:
+        raise ValueError(f"`dtype` must be a float, got {dtype}: candidates are normalised.")
+    if default is not None and len(default.mean) != channels:
+        raise ValueError(
+            f"`default` is for {len(default.mean)} channels, `images` have {channels}."
+        )
 
 
 def _check_pool(pool: Tensor | None, originals: Tensor) -> Tensor:
