@@ -32,8 +32,8 @@ SETTINGS = {
     "crop alone": (DefaultAugmentation((0.5,) * 3, (0.2,) * 3, padding=3), (9, 13)),
     "flip alone": (DefaultAugmentation((0.5,) * 3, (0.2,) * 3, flip=1.0), (9, 13)),
     "odd Cutout": (DefaultAugmentation((0.1,) * 3, (0.3,) * 3, cutout=5), (9, 13)),
-    "Cutout larger than the image": (DefaultAugmentation((0.1,) * 3, (1.0,) * 3, cutout=40), (9, 9)),
-    "padding larger than the image": (DefaultAugmentation((0.1,) * 3, (1.0,) * 3, padding=9), (4, 4)),
+    "too large a Cutout": (DefaultAugmentation((0.1,) * 3, (1.0,) * 3, cutout=40), (9, 9)),
+    "too large a padding": (DefaultAugmentation((0.1,) * 3, (1.0,) * 3, padding=9), (4, 4)),
     "plain": (plain((0.2, 0.3, 0.4), (0.5, 0.6, 0.7)), (8, 8)),
     "grey": (DefaultAugmentation((0.2860,), (0.3530,), padding=2, flip=0.5, cutout=4), (28, 28)),
 }  # fmt: skip

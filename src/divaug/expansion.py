@@ -10,7 +10,7 @@ from divaug.operations.checks import check_images
 from divaug.operations.execution import transform_in_place
 from divaug.operations.table import TABLE
 from divaug.policies import Policy, Uniform
-from divaug.policies.base import TablePolicy
+from divaug.policies.base import TablePolicy, check_policy
 from divaug.policies.table import Partners
 from divaug.randomness import Stream, check_index, check_seed
 from divaug.subpolicies import SubPolicies
@@ -274,10 +274,7 @@ def _check(
         raise TypeError(f"`num_candidates` must be an int, got {type(num_candidates).__name__}.")
     if not 1 <= num_candidates < 1 << 16:
         raise ValueError(f"`num_candidates` must lie in [1, 65535], got {num_candidates}.")
-    if policy is not None and not isinstance(policy, Policy):
-        raise TypeError(
-            f"`policy` must be one of divaug.policies, such as RandAugment(2, 9), got {policy!r}."
-        )
+    check_policy(policy)
     if dtype is not None and default is None:
         raise ValueError("`dtype` goes with `default`: without it candidates are uint8.")
     if dtype is not None and not dtype.is_floating_point:

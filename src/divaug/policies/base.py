@@ -16,7 +16,7 @@ from divaug.policies.table import Entry, Partners, PolicyTable, compile_table, d
 from divaug.randomness import Stream
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["Policy", "TablePolicy", "from_json", "frozen"]
+__all__ = ["Policy", "TablePolicy", "check_policy", "from_json", "frozen"]
 
 _FORMAT = "divaug.policy/1"
 
@@ -65,6 +65,14 @@ class Policy(ABC):
         """Text that `divaug.policies.from_json` turns back into an equal policy."""
         content = {"format": _FORMAT, "policy": type(self).__name__, "settings": self.settings()}
         return json.dumps(content, indent=1)
+
+
+def check_policy(policy: object) -> None:
+    """Refuse what is neither a policy nor None."""
+    if policy is not None and not isinstance(policy, Policy):
+        raise TypeError(
+            f"`policy` must be one of divaug.policies, such as RandAugment(2, 9), got {policy!r}."
+        )
 
 
 @dataclass(frozen=True)
