@@ -9,6 +9,7 @@ import torch
 
 from divaug import expand, policies
 from divaug.operations import OPERATIONS
+from divaug.policies import levels
 from tests.reference import policy_replay as replay
 from tests.reference import samples
 
@@ -130,6 +131,23 @@ def test_policies_that_draw_a_magnitude(policy, meaning, channels):
             for k, (name, _, argument, _, _) in enumerate(replay.entries(subpolicies, i, j)):
                 m = float(subpolicies.magnitude[i, j, k])
                 check_argument(name, argument, meaning(name, m, 24, 30), about_one=True)
+
+
+@pytest.mark.parametrize(("maps", "meaning", "top"), [
+    (levels.CIFAR_LEVELS, replay.autoaugment_cifar, 10),
+    (levels.IMAGENET_LEVELS, replay.autoaugment_imagenet, 10),
+    (levels.FAST_LEVELS, replay.fast_autoaugment, 1),
+], ids=["cifar", "imagenet", "fast"])  # fmt: skip
+def test_every_operation_at_every_level_also_those_no_list_uses(maps, meaning, top):
+    assert set(maps) == set(OPERATIONS) - {"SamplePairing"}
+    for name in maps:
+        for tenth in range(11):
+            expected = meaning(name, tenth * top / 10, 48, 80)
+            for sign in (1, -1):
+                found = maps[name](tenth * top / 10).value(0.5, sign, 48, 80)
+                check_argument(name, found, expected, about_one=False)
+                if name in replay.GEOMETRIC and expected:
+                    assert found == pytest.approx(sign * expected)
 
 
 def test_sample_pairing_takes_its_partner_from_the_pool():
