@@ -10,32 +10,32 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from divaug.kernels.pixels import after_first, after_second, original
-from divaug.kernels.statistics import RECORD, count_kernel, gather, recall, slot_of
+from divaug.kernels.pixels import SHARPNESS, after_first, after_second, original
+from divaug.kernels.statistics import RECORD, count_kernel, recalled_tables, slot_of, tables_of
 
 __all__ = ["FUSED_PIXELS", "MAX_SLOTS", "jitter_kernel", "render_kernel"]
 
 #: Up to this many pixels a candidate is the work of one program.
 FUSED_PIXELS = 128 * 128
 MAX_SLOTS = 2
-TILE = 32  # a tile is at most 32×32 pixels
-NUM_WARPS = 4
+BLOCK = 1024  # pixels of a tile
+PIXELS_PER_THREAD = 8
 PARTS = 8  # programs that share the statistics of one large candidate
 
 
 @triton.jit
 def _tile(
-    out, source, tile, n, slot1, stats1, slot2, stats2, offset_y, offset_x, mirrored, cut_y, cut_x,
-    scale0, scale1, scale2, bias0, bias1, bias2,
+    out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x, mirrored, cut_y,
+    cut_x, scale0, scale1, scale2, bias0, bias1, bias2,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, SLOTS: tl.constexpr,
     DEFAULT: tl.constexpr, PADDING: tl.constexpr, CUTOUT: tl.constexpr,
-    CHANNELS_LAST: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    CHANNELS_LAST: tl.constexpr, BLOCK: tl.constexpr, SHARP: tl.constexpr,
 ):  # fmt: skip
     """Finish one tile of candidate n."""
-    across: tl.constexpr = (W + COLS - 1) // COLS
-    out_y = (tile // across) * ROWS + tl.arange(0, ROWS)[:, None] + tl.zeros([1, COLS], tl.int32)
-    out_x = (tile % across) * COLS + tl.arange(0, COLS)[None, :] + tl.zeros([ROWS, 1], tl.int32)
-    valid = (out_y < H) & (out_x < W)
+    p = tile * BLOCK + tl.arange(0, BLOCK)
+    valid = p < H * W
+    out_y = p // W
+    out_x = p - out_y * W
     y = out_y
     x = out_x
     inside = valid
@@ -47,12 +47,11 @@ def _tile(
     if SLOTS == 0:
         v0, v1, v2 = original(source, y, x, inside, H, W, C)
     elif SLOTS == 1:
-        v0, v1, v2 = after_first(source, y, x, inside, slot1, stats1, H, W, C)
+        v0, v1, v2 = after_first(source, y, x, inside, slot1, tables1, H, W, C)
     else:
-        v0, v1, v2 = after_second(source, y, x, inside, slot1, stats1, slot2, stats2, H, W, C)
-    p = out_y * W + out_x
-    target = out + n * (H * W * C) + (p * C if CHANNELS_LAST else p)
-    far: tl.constexpr = 1 if CHANNELS_LAST else H * W
+        v0, v1, v2 = after_second(
+            source, y, x, inside, slot1, tables1, slot2, tables2, H, W, C, SHARP
+        )
     w0 = v0
     w1 = v1
     w2 = v2
@@ -72,10 +71,23 @@ def _tile(
             w1 = tl.where(cut, 0.0, w1)
             w2 = tl.where(cut, 0.0, w2)
     kind = out.dtype.element_ty
-    tl.store(target, w0.to(kind), mask=valid)
-    if C == 3:
-        tl.store(target + far, w1.to(kind), mask=valid)
-        tl.store(target + 2 * far, w2.to(kind), mask=valid)
+    candidate = out + n * (H * W * C)
+    if CHANNELS_LAST and C == 3:
+        # Neighbouring threads must write neighbouring bytes: the three channels are interleaved
+        # with a fourth that is not stored.
+        pairs = tl.join(tl.join(w0.to(kind), w2.to(kind)), tl.join(w1.to(kind), w2.to(kind)))
+        i = tl.arange(0, 4 * BLOCK)
+        at = tile * BLOCK + i // 4
+        tl.store(
+            candidate + at * 3 + i % 4,
+            tl.reshape(pairs, [4 * BLOCK]),
+            mask=(at < H * W) & (i % 4 < 3),
+        )
+    else:
+        tl.store(candidate + p, w0.to(kind), mask=valid)
+        if C == 3:
+            tl.store(candidate + p + H * W, w1.to(kind), mask=valid)
+            tl.store(candidate + p + 2 * H * W, w2.to(kind), mask=valid)
 
 
 @triton.jit(do_not_specialize=["first"])
@@ -84,47 +96,58 @@ def _kernel(
     records, E, first, scale0, scale1, scale2, bias0, bias1, bias2,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, SLOTS: tl.constexpr,
     FUSED: tl.constexpr, DEFAULT: tl.constexpr, PADDING: tl.constexpr, CUTOUT: tl.constexpr,
-    CHANNELS_LAST: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    CHANNELS_LAST: tl.constexpr, BLOCK: tl.constexpr, SHARP: tl.constexpr,
 ):  # fmt: skip
     n = tl.program_id(0).to(tl.int64)
     source = originals + (n // E) * (H * W * C)
     slot1 = 0
-    stats1 = 0
+    tables1 = 0
     slot2 = 0
-    stats2 = 0
+    tables2 = 0
     if SLOTS >= 1:
         slot1 = slot_of(operation, applied, argument, center, partner, n, first, pool, H, W, C, K)
         if FUSED:
-            stats1 = gather(source, slot1, slot1, slot1, H, W, C, 0, ROWS, COLS)
+            tables1 = tables_of(source, slot1, slot1, slot1, H, W, C, 0, BLOCK)
         else:
-            stats1 = recall(records, n * SLOTS, slot1[0], H, W, C)
+            tables1 = recalled_tables(records, n * SLOTS, slot1, H, W, C)
     if SLOTS == 2:
         slot2 = slot_of(
             operation, applied, argument, center, partner, n, first + 1, pool, H, W, C, K
         )
         if FUSED:
-            stats2 = gather(source, slot2, slot1, stats1, H, W, C, 1, ROWS, COLS)
+            tables2 = tables_of(source, slot2, slot1, tables1, H, W, C, 1, BLOCK)
         else:
-            stats2 = recall(records, n * SLOTS + 1, slot2[0], H, W, C)
+            tables2 = recalled_tables(records, n * SLOTS + 1, slot2, H, W, C)
     offset_y, offset_x, mirrored, cut_y, cut_x = 0, 0, 0, 0, 0
     if DEFAULT:
         offset_y, offset_x = tl.load(offset + 2 * n), tl.load(offset + 2 * n + 1)
         mirrored = tl.load(flip + n) != 0
         cut_y, cut_x = tl.load(cut + 2 * n), tl.load(cut + 2 * n + 1)
-    tiles: tl.constexpr = ((W + COLS - 1) // COLS) * ((H + ROWS - 1) // ROWS)
+    tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
+    sharp = False
+    if SLOTS == 2:
+        sharp = slot2[0] == SHARPNESS
     if FUSED:
         for tile in range(tiles):
+            if sharp:
+                _tile(
+                    out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x,
+                    mirrored, cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C,
+                    SLOTS, DEFAULT, PADDING, CUTOUT, CHANNELS_LAST, BLOCK, True,
+                )  # fmt: skip
+            else:
+                _tile(
+                    out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x,
+                    mirrored, cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C,
+                    SLOTS, DEFAULT, PADDING, CUTOUT, CHANNELS_LAST, BLOCK, False,
+                )  # fmt: skip
+    elif sharp == SHARP:
+        for tile in range(tl.program_id(1), tiles, tl.num_programs(1)):
             _tile(
-                out, source, tile, n, slot1, stats1, slot2, stats2, offset_y, offset_x, mirrored,
-                cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C, SLOTS,
-                DEFAULT, PADDING, CUTOUT, CHANNELS_LAST, ROWS, COLS,
+                out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x,
+                mirrored, cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C,
+                SLOTS, DEFAULT, PADDING, CUTOUT, CHANNELS_LAST, BLOCK, SHARP,
             )  # fmt: skip
-    else:
-        _tile(
-            out, source, tl.program_id(1), n, slot1, stats1, slot2, stats2, offset_y, offset_x,
-            mirrored, cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C, SLOTS,
-            DEFAULT, PADDING, CUTOUT, CHANNELS_LAST, ROWS, COLS,
-        )  # fmt: skip
 
 
 def render_kernel(
@@ -195,11 +218,10 @@ def _launch(
     sub = (operation, applied.view(torch.uint8), *others)
     where = (placed[0], placed[1].view(torch.uint8), placed[2]) if placed else (source,) * 3
     fused = height * width <= FUSED_PIXELS or not slots
-    rows = min(TILE, triton.next_power_of_2(height))
-    cols = min(TILE, triton.next_power_of_2(width))
+    block = min(BLOCK, max(32, triton.next_power_of_2(height * width)))
     sizes = {
         "H": height, "W": width, "C": channels, "K": max(1, operation.shape[-1]), "SLOTS": slots,
-        "ROWS": rows, "COLS": cols, "num_warps": max(1, NUM_WARPS * rows * cols // TILE**2),
+        "BLOCK": block, "num_warps": max(1, block // (32 * PIXELS_PER_THREAD)),
         "enable_fp_fusion": False,
     }  # fmt: skip
     records = source
@@ -209,9 +231,13 @@ def _launch(
             count_kernel[(n, PARTS)](
                 source, pool, *sub, records, E, first, PARTS, SLOT=slot, **sizes
             )
-    tiles = 1 if fused else triton.cdiv(height, rows) * triton.cdiv(width, cols)
-    _kernel[(n, tiles)](
-        out, source, pool, *sub, *where, records, E, first, *norm, FUSED=fused,
-        DEFAULT=placed is not None, PADDING=padding, CUTOUT=cutout, CHANNELS_LAST=channels_last,
-        **sizes,
-    )  # fmt: skip
+    tiles = triton.cdiv(height * width, block)
+    # Sharpness as the second operation needs many registers; on large images those candidates get a
+    # launch of their own, so that the others run at full occupancy.
+    launches = [(1, False)] if fused else [(tiles, False), (PARTS, True)][:slots]
+    for programs, sharp in launches:
+        _kernel[(n, programs)](
+            out, source, pool, *sub, *where, records, E, first, *norm, FUSED=fused,
+            DEFAULT=placed is not None, PADDING=padding, CUTOUT=cutout,
+            CHANNELS_LAST=channels_last, SHARP=sharp, **sizes,
+        )  # fmt: skip
