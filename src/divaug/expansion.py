@@ -38,6 +38,10 @@ def expand(
 ) -> tuple[Tensor, SubPolicies]:
     """Draw E sub-policies for every image and apply them.
 
+    In PyTorch, memory beyond the result is bounded by one chunk: 24 bytes for each of its
+    `CHUNK_CANDIDATE_PIXELS` pixels (48 MiB), 512 bytes for the draws of each candidate, and 32 MiB
+    more where the default augmentation resizes.
+
     Args:
         images: uint8 `[B,C,H,W]` (or float in [0, 1], quantised to 8 bits).
         num_candidates: E.
