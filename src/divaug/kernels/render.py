@@ -21,8 +21,8 @@ MAX_SLOTS = 2
 BLOCK = 512  # pixels of a tile
 PIXELS_PER_THREAD = 4
 PARTS = (16, 8)  # programs that share the statistics of one large candidate, in each phase
-PROGRAMS = 16  # programs that share the pixels of one large candidate
-REGISTERS = {0: None, 1: None, 2: None}  # most registers of a thread, by the number of slots
+PROGRAMS = 32  # programs that share the pixels of one large candidate
+REGISTERS = {0: None, 1: 64, 2: 80}  # most registers of a thread, by the number of slots
 
 
 @triton.jit
