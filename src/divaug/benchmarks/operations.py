@@ -1,0 +1,184 @@
+"""Batched operations against a Pillow loop and torchvision called image by image."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from divaug.benchmarks import pillow_loop, torchvision_loop
+from divaug.benchmarks.harness import environment, median_seconds, peak_bytes, place, progress
+from divaug.expansion import render
+from divaug.figures.canvas import resize, to_picture, to_tensor
+from divaug.figures.scene import DAY, NIGHT, scene
+from divaug.operations import OPERATIONS
+from divaug.policies import Listed, Policy, Uniform
+from divaug.policies.table import Partners
+from divaug.randomness import Purpose, Stream
+from divaug.subpolicies import SubPolicies
+from divaug.tables import Table
+
+__all__ = ["CASES", "KIND", "MEMORY_LIMIT", "Case", "measure", "operation_table", "table"]
+
+KIND = "operations"
+#: Bytes of temporaries and result per pixel of the batch (B·H·W) that we allow ourselves.
+MEMORY_LIMIT = 12.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A batch of B images of size² pixels."""
+
+    batch: int
+    size: int
+
+
+CASES = (Case(1024, 32), Case(64, 224))
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Images and drawn sub-policies in the form that each contender likes best."""
+
+    images: Tensor
+    subpolicies: SubPolicies
+
+    @staticmethod
+    def draw(case: Case, policy: Policy, seed: int) -> "Work":
+        images = photographs(case, seed)
+        index = torch.arange(case.batch)
+        stream = Stream(seed, 0, index)
+        drawn = policy.draw(stream, 1, (case.size, case.size), Partners(case.batch, index))
+        return Work(images, drawn)
+
+    def batched(self) -> Tensor:
+        out = render(self.images, self.subpolicies, None, None, self.images, None, False)
+        return out[:, 0]
+
+
+def photographs(case: Case, seed: int) -> Tensor:
+    """Images with the look of photographs: the two scenes, each shifted, lit and with noise."""
+    base = torch.stack([resize(scene(96, p), case.size, case.size) for p in (DAY, NIGHT)])
+    stream = Stream(seed, 0, torch.arange(case.batch))
+    kind, shift, light, _ = (w[:, 0, 0] for w in stream.words(Purpose.ORDER, 1, 1))
+    noise = torch.stack(stream.words(Purpose.SHUFFLE, 1, -(-case.size * case.size * 3 // 4)), -1)
+    images = base[kind & 1].to(torch.int32)
+    turned = torch.stack([torch.roll(im, int(s) % case.size, 2) for im, s in zip(images, shift)])
+    lit = turned * (160 + light % 96)[:, None, None, None] // 256
+    grain = (noise.flatten(1)[:, : images[0].numel()] % 25).view(images.shape) - 12
+    return (lit + grain).clamp(0, 255).to(torch.uint8)
+
+
+def check_equal(work: Work) -> None:
+    """Refuse to go on unless our pixels are Pillow's for every image of the batch."""
+    steps = pillow_loop.steps_of(work.subpolicies[:, 0])
+    theirs = pillow_loop.apply_loop([to_picture(image) for image in work.images], steps)
+    ours = work.batched()
+    for i, picture in enumerate(theirs):
+        if not torch.equal(ours[i], to_tensor(picture)):
+            line = work.subpolicies[:, 0].describe()[i]
+            raise ValueError(f"image {i} differs from Pillow's after {line}: no times are shown.")
+
+
+def contenders(work: Work, repeats: int) -> dict[str, float]:
+    """Median seconds of each way to do the work; the loops start from what they like best."""
+    steps = pillow_loop.steps_of(work.subpolicies[:, 0])
+    pictures = [to_picture(image) for image in work.images]
+    tensors = list(work.images)
+    twins = torchvision_loop.twins()
+    return {
+        "divaug": median_seconds(work.batched, repeats=3 * repeats, warm_up=2),
+        "pillow": median_seconds(lambda: pillow_loop.apply_loop(pictures, steps), repeats=repeats),
+        "torchvision": median_seconds(
+            lambda: torchvision_loop.apply_loop(tensors, steps, twins), repeats=repeats
+        ),
+    }
+
+
+def _measure_case(case: Case, repeats: int, seed: int) -> dict[str, Any]:
+    progress(f"measuring {case.batch} images of {case.size}×{case.size} pixels")
+    work = Work.draw(case, Uniform(), seed)
+    check_equal(work)
+    bytes_per_pixel = peak_bytes(work.batched) / (case.batch * case.size**2)
+    if bytes_per_pixel > MEMORY_LIMIT:
+        raise ValueError(
+            f"the batch took {bytes_per_pixel:.1f} bytes a pixel at {case.size} px, more than "
+            f"{MEMORY_LIMIT:g}."
+        )
+    single = {}
+    for name in OPERATIONS:
+        one = Work.draw(case, Listed((((name, 1.0, 0.7),),)), seed)
+        check_equal(one)
+        single[name] = contenders(one, max(1, repeats // 2))
+    return {
+        "batch": case.batch,
+        "size": case.size,
+        "seconds": contenders(work, repeats),
+        "bytes_per_pixel": bytes_per_pixel,
+        "operations": single,
+    }
+
+
+def measure(cases: tuple[Case, ...] = CASES, repeats: int = 7, seed: int = 0) -> dict[str, Any]:
+    """Measure every case in one run; raises ValueError where our pixels are not Pillow's."""
+    env = environment()
+    measured = [_measure_case(case, repeats, seed) for case in cases]
+    return {"benchmark": KIND, "environment": env, "cases": measured}
+
+
+def table(result: dict[str, Any]) -> Table:
+    """Two-operation sub-policies: times, ratios, throughput and memory."""
+    rows = []
+    for case in result["cases"]:
+        ours = case["seconds"]["divaug"]
+        for name, seconds in case["seconds"].items():
+            rows.append(
+                (
+                    f"{case['batch']} × {case['size']} px",
+                    _NAMES[name],
+                    f"{1e3 * seconds:.1f}",
+                    f"{case['batch'] / seconds:,.0f}",
+                    f"{seconds / ours:.1f}×",
+                    f"{case['bytes_per_pixel']:.1f}" if name == "divaug" else "",
+                )
+            )
+    return Table(
+        columns=("batch", "way", "ms", "images/s", "time ÷ ours", "peak B/px"),
+        rows=tuple(rows),
+        title="Random two-operation sub-policies, every image its own",
+        numeric=(2, 3, 4, 5),
+        notes=(
+            "Medians; all of our pixels were equal to Pillow's before the clock started.",
+            _losses(result),
+            place(result["environment"]),
+        ),
+    )
+
+
+_NAMES = {"divaug": "divaug, batched", "pillow": "Pillow loop", "torchvision": "torchvision loop"}
+
+
+def operation_table(result: dict[str, Any]) -> Table:
+    """How many times faster than Pillow's loop each operation is, alone."""
+    cases = result["cases"]
+
+    def ratio(case: dict[str, Any], name: str) -> str:
+        seconds = case["operations"][name]
+        return f"{seconds['pillow'] / seconds['divaug']:.1f}×"
+
+    return Table(
+        columns=("operation", *(f"{case['size']} px" for case in cases)),
+        rows=tuple((name, *(ratio(case, name) for case in cases)) for name in OPERATIONS),
+        title="Pillow loop ÷ ours, one operation at m = 0.7 for every image",
+        numeric=tuple(range(1, len(cases) + 1)),
+    )
+
+
+def _losses(result: dict[str, Any]) -> str:
+    lost = [
+        f"{name} at {case['size']} px"
+        for case in result["cases"]
+        for name, seconds in case["operations"].items()
+        if seconds["pillow"] < seconds["divaug"]
+    ]
+    return f"Slower than Pillow alone: {', '.join(lost)}." if lost else "Nothing was slower."
