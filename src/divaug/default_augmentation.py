@@ -7,7 +7,15 @@ from torch import Tensor
 
 from divaug.operations.occlusion import square_mask
 from divaug.randomness import Purpose, Stream, below, uniform
-from divaug.resized_crop import Photometric, PhotometricDraws, draw_photometric, photograph
+from divaug.resized_crop import (
+    Jitter,
+    Photometric,
+    PhotometricDraws,
+    constant,
+    draw_photometric,
+    jitter_in_groups,
+    photograph,
+)
 
 __all__ = [
     "DefaultAugmentation",
@@ -118,21 +126,25 @@ class DefaultDraws:
         )
 
 
-def finish(images: Tensor, default: DefaultAugmentation, draws: DefaultDraws, out: Tensor) -> None:
+def finish(
+    images: Tensor,
+    default: DefaultAugmentation,
+    draws: DefaultDraws,
+    out: Tensor,
+    jitter: Jitter = jitter_in_groups,
+) -> None:
     """Crop, flip, normalise and cut uint8 `images` [n,C,H,W] into `out`, in its dtype."""
     lighting = None
     if default.photometric and draws.photometric:
-        images, lighting = photograph(images, default.photometric, draws.photometric)
+        images, lighting = photograph(images, default.photometric, draws.photometric, jitter)
     if default.padding or default.flip:
         images = _crop_and_flip(images, draws.offset, draws.flip, default.padding)
     scale, bias = (
-        torch.tensor(values, device=images.device).view(1, -1, 1, 1)
-        for values in default.scale_and_bias()
+        constant(values, images.device).view(1, -1, 1, 1) for values in default.scale_and_bias()
     )
     value = images.to(torch.float32).mul_(scale).add_(bias)
     if lighting is not None:
-        std = torch.tensor(default.std, device=images.device)
-        value += (lighting / std)[:, :, None, None]
+        value += (lighting / constant(default.std, images.device))[:, :, None, None]
     if default.cutout:
         side = torch.full((len(images),), default.cutout, device=images.device)
         mask = square_mask(draws.center.to(torch.int64), side, *images.shape[2:])

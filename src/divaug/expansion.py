@@ -3,16 +3,19 @@
 import torch
 from torch import Tensor
 
+from divaug import kernels
 from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, finish
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
 from divaug.operations.execution import transform_in_place
+from divaug.operations.table import TABLE
 from divaug.policies import Policy, Uniform
+from divaug.policies.base import TablePolicy
 from divaug.policies.table import Partners
 from divaug.randomness import Stream, check_index, check_seed
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["CHUNK_CANDIDATE_PIXELS", "expand", "render"]
+__all__ = ["CHUNK_CANDIDATE_PIXELS", "apply_slots", "expand", "replay"]
 
 #: Candidate pixels worked on at a time: what bounds the memory beyond the result.
 CHUNK_CANDIDATE_PIXELS = 1 << 21
@@ -72,47 +75,145 @@ def expand(
         )
     stream = Stream(check_seed(seed), step, check_index(index, len(images), images.device))
     shared = _check_pool(pool, originals)
-    size = (images.shape[2], images.shape[3])
     own = stream.index if pool is not None else check_index(None, len(images), images.device)
+    size = (images.shape[2], images.shape[3])
     partners = Partners(len(shared), own)
-    subpolicies = (policy or Uniform()).draw(stream, num_candidates, size, partners, epoch)
-    draws = default.draw(stream, num_candidates, size) if default else None
-    return render(originals, subpolicies, default, draws, shared, dtype, channels_last), subpolicies
+    chosen = policy or Uniform()
+    triton = kernels.use_triton(backend, images.device, _beyond_kernels(chosen))
+    subpolicies, draws = (_draw_kernel if triton else _draw)(
+        chosen, default, stream, num_candidates, size, partners, epoch
+    )
+    kind = (dtype or torch.float32) if default else torch.uint8
+    run = _render_kernel if triton else _render
+    return run(originals, subpolicies, default, draws, shared, kind, channels_last), subpolicies
 
 
-def render(
+def replay(
+    images: Tensor,
+    subpolicies: SubPolicies,
+    *,
+    pool: Tensor | None = None,
+    backend: str | None = None,
+) -> Tensor:
+    """Apply sub-policies drawn before: the same pixels on any device.
+
+    Args:
+        images: uint8 `[B,C,H,W]`, the originals.
+        subpolicies: `[B,E,K]`, on the device of `images`.
+        pool: what their partners point into; None for the batch.
+        backend: "torch" or "triton" to force one; None to choose.
+
+    Returns:
+        uint8 candidates `[B,E,C,H,W]`.
+    """
+    check_images(images)
+    originals = to_bytes(images).contiguous()
+    if subpolicies.operation.ndim != 3 or len(subpolicies) != len(images):
+        raise ValueError(
+            f"`subpolicies` must be [B,E,K] with B={len(images)}, got {tuple(subpolicies.shape)}."
+        )
+    shared = _check_pool(pool, originals)
+    own = len(subpolicies.operations) > len(TABLE)
+    triton = kernels.use_triton(backend, images.device, _OWN_OPERATIONS if own else None)
+    run = _render_kernel if triton else _render
+    return run(originals, subpolicies, None, None, shared, torch.uint8, False)
+
+
+_OWN_OPERATIONS = "the sub-policies hold operations of your own, which have no kernel"
+
+
+def _beyond_kernels(policy: Policy) -> str | None:
+    own = isinstance(policy, TablePolicy) and policy.extra_operations()
+    return _OWN_OPERATIONS if own else None
+
+
+def _draw(
+    policy: Policy,
+    default: DefaultAugmentation | None,
+    stream: Stream,
+    candidates: int,
+    size: tuple[int, int],
+    partners: Partners,
+    epoch: int | Tensor | None,
+) -> tuple[SubPolicies, DefaultDraws | None]:
+    subpolicies = policy.draw(stream, candidates, size, partners, epoch)
+    return subpolicies, default.draw(stream, candidates, size) if default else None
+
+
+def _draw_kernel(
+    policy: Policy,
+    default: DefaultAugmentation | None,
+    stream: Stream,
+    candidates: int,
+    size: tuple[int, int],
+    partners: Partners,
+    epoch: int | Tensor | None,
+) -> tuple[SubPolicies, DefaultDraws | None]:
+    """As `_draw`, in one kernel where the policy is a table and the default augmentation simple."""
+    from divaug.kernels.draw import draw_kernel
+
+    table = None
+    if isinstance(policy, TablePolicy):
+        compiled = policy.table(*size, stream.index.device)
+        table = (compiled.integers, compiled.floats, compiled.joint)
+    simple = default is not None and default.photometric is None
+    wanted = (default.padding, default.flip, size) if default is not None and simple else None
+    drawn, placed = draw_kernel(stream, candidates, size, table, partners, wanted)
+    subpolicies = (
+        SubPolicies(*drawn) if table else policy.draw(stream, candidates, size, partners, epoch)
+    )
+    if wanted:
+        return subpolicies, DefaultDraws(*placed)
+    return subpolicies, default.draw(stream, candidates, size) if default else None
+
+
+def _empty(
+    originals: Tensor,
+    E: int,
+    default: DefaultAugmentation | None,
+    dtype: torch.dtype,
+    channels_last: bool,
+) -> Tensor:
+    batch, channels, height, width = originals.shape
+    size = default.output_size(height, width) if default else (height, width)
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    return torch.empty(
+        (batch * E, channels, *size), dtype=dtype, device=originals.device, memory_format=layout
+    )
+
+
+def _render(
     originals: Tensor,
     subpolicies: SubPolicies,
     default: DefaultAugmentation | None,
     draws: DefaultDraws | None,
     pool: Tensor,
-    dtype: torch.dtype | None,
+    dtype: torch.dtype,
     channels_last: bool,
 ) -> Tensor:
-    """Turn drawn sub-policies and a drawn default augmentation into candidates."""
-    batch, channels, height, width = originals.shape
+    """Turn drawn sub-policies and a drawn default augmentation into candidates, in chunks."""
     E = subpolicies.shape[1]
-    out_size = default.output_size(height, width) if default else (height, width)
-    kind = (dtype or torch.float32) if default else torch.uint8
-    layout = torch.channels_last if channels_last else torch.contiguous_format
-    out = torch.empty(
-        (batch * E, channels, *out_size), dtype=kind, device=originals.device, memory_format=layout
-    )
-    chunk = max(1, CHUNK_CANDIDATE_PIXELS // (E * height * width))
-    for start in range(0, batch, chunk):
-        stop = min(start + chunk, batch)
+    out = _empty(originals, E, default, dtype, channels_last)
+    chunk = max(1, CHUNK_CANDIDATE_PIXELS // (E * originals.shape[2] * originals.shape[3]))
+    for start in range(0, len(originals), chunk):
+        stop = min(start + chunk, len(originals))
         candidates = originals[start:stop].repeat_interleave(E, 0)
-        _apply_subpolicies(candidates, subpolicies[start:stop].flatten(), pool)
+        apply_slots(candidates, subpolicies[start:stop].flatten(), pool)
         target = out[start * E : stop * E]
         if default is None or draws is None:
             target.copy_(candidates)
         else:
             finish(candidates, default, draws.rows(start, stop), target)
-    candidates_of: Tensor = torch.unflatten(out, 0, (batch, E))
-    return candidates_of
+    return _by_image(out, E)
 
 
-def _apply_subpolicies(candidates: Tensor, subpolicies: SubPolicies, pool: Tensor) -> None:
+def _by_image(candidates: Tensor, E: int) -> Tensor:
+    split: Tensor = torch.unflatten(candidates, 0, (len(candidates) // E, E))
+    return split
+
+
+def apply_slots(candidates: Tensor, subpolicies: SubPolicies, pool: Tensor) -> None:
+    """Apply sub-policies `[N,K]` to uint8 `candidates` [N,C,H,W], in place."""
     for k in range(subpolicies.shape[-1]):
         transform_in_place(
             candidates,
@@ -123,6 +224,49 @@ def _apply_subpolicies(candidates: Tensor, subpolicies: SubPolicies, pool: Tenso
             subpolicies.partner[:, k],
             subpolicies.operations,
         )
+
+
+def _render_kernel(
+    originals: Tensor,
+    subpolicies: SubPolicies,
+    default: DefaultAugmentation | None,
+    draws: DefaultDraws | None,
+    pool: Tensor,
+    dtype: torch.dtype,
+    channels_last: bool,
+) -> Tensor:
+    """As `_render`, in kernels."""
+    from divaug.kernels.render import jitter_kernel, render_kernel
+
+    E = subpolicies.shape[1]
+    out = _empty(originals, E, default, dtype, channels_last)
+    flat = subpolicies.flatten()
+    sub = (flat.operation, flat.applied, flat.argument, flat.center, flat.partner)
+    if default is None or draws is None:
+        render_kernel(out, originals, E, sub, pool, None, None, channels_last)
+    elif default.photometric is None:
+        scale, bias = (values * (3 // len(values)) for values in default.scale_and_bias())
+        placed = draws.rows(0, len(originals))
+        render_kernel(
+            out,
+            originals,
+            E,
+            sub,
+            pool,
+            (placed.offset, placed.flip, placed.center),
+            (default.padding, default.cutout, (*scale, *bias)),
+            channels_last,
+        )
+    else:
+        size = originals.shape[1:]
+        between = torch.empty((len(out), *size), dtype=torch.uint8, device=out.device)
+        render_kernel(between, originals, E, sub, pool, None, None, False)
+        chunk = max(1, CHUNK_CANDIDATE_PIXELS // (E * size[1] * size[2]))
+        for start in range(0, len(originals), chunk):
+            part = slice(start * E, min(start + chunk, len(originals)) * E)
+            rows = draws.rows(start, start + chunk)
+            finish(between[part], default, rows, out[part], jitter_kernel)
+    return _by_image(out, E)
 
 
 def _check_pool(pool: Tensor | None, originals: Tensor) -> Tensor:

@@ -118,6 +118,11 @@ class Stream:
     step: int | Tensor
     index: Tensor
 
+    def _step(self, device: torch.device) -> Tensor:
+        if isinstance(self.step, Tensor):
+            return self.step.to(device=device, dtype=torch.int64) & MASK
+        return torch.full((), self.step & MASK, dtype=torch.int64, device=device)
+
     def words(self, purpose: Purpose, candidates: int, slots: int) -> Words:
         """Four words for every sample, candidate and slot: int64 `[B, candidates, slots]`."""
         device = self.index.device
@@ -125,10 +130,9 @@ class Stream:
         slot = torch.arange(slots, device=device)
         place = (candidate | (slot << 16)).expand(len(self.index), candidates, slots)
         sample = (self.index & MASK)[:, None, None].expand_as(place)
-        step = torch.as_tensor(self.step, device=device) & MASK
         counter = (
             sample,
-            step.to(torch.int64).expand_as(place),
+            self._step(device).expand_as(place),
             place,
             torch.full_like(place, int(purpose)),
         )

@@ -6,8 +6,10 @@ are whole numbers, so two matrix products in float64 are exact.
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,7 +18,16 @@ from divaug.operations.execution import CHUNK_PIXELS, transform_in_place
 from divaug.operations.table import OPERATIONS, TABLE
 from divaug.randomness import Purpose, Stream, below, uniform
 
-__all__ = ["Photometric", "PhotometricDraws", "crop_and_resize", "draw_photometric", "photograph"]
+__all__ = [
+    "Jitter",
+    "Photometric",
+    "PhotometricDraws",
+    "constant",
+    "crop_and_resize",
+    "draw_photometric",
+    "jitter_in_groups",
+    "photograph",
+]
 
 TRIES = 10
 # Eigenvalues and eigenvectors of ImageNet's colours (Krizhevsky et al., NeurIPS 2012).
@@ -75,6 +86,18 @@ class PhotometricDraws:
         return PhotometricDraws(*(part[start:stop].flatten(0, 1) for part in parts))
 
 
+#: (images, operation `[n,3]`, factor `[n,3]`) → images, three operations in order.
+Jitter: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+@lru_cache(maxsize=64)
+def constant(
+    values: tuple[float, ...] | tuple[tuple[float, ...], ...], device: torch.device
+) -> Tensor:
+    """Numbers on a device, copied there once: a copy makes the host wait."""
+    return torch.tensor(values, device=device)
+
+
 @lru_cache(maxsize=16)
 def _quantiles(device: torch.device) -> Tensor:
     middle = (torch.arange(TABLE_SIZE, dtype=torch.float64) + 0.5) / TABLE_SIZE
@@ -95,7 +118,7 @@ def draw_photometric(
     device = stream.index.device
     jitter = stream.words(Purpose.JITTER, candidates, 1)
     spread = torch.stack([uniform(word[..., 0]) for word in jitter[:3]], -1)
-    order = torch.tensor(ORDERS, device=device)[below(jitter[3][..., 0], len(ORDERS))]
+    order = constant(ORDERS, device)[below(jitter[3][..., 0], len(ORDERS))]
     normal = torch.stack(
         [
             _quantiles(device)[below(word[..., 0], TABLE_SIZE)]
@@ -103,8 +126,8 @@ def draw_photometric(
         ],
         -1,
     )
-    weights = normal * torch.tensor(EIGENVALUES, device=device) * settings.lighting
-    vectors = torch.tensor(EIGENVECTORS, device=device)
+    weights = normal * constant(EIGENVALUES, device) * settings.lighting
+    vectors = constant(EIGENVECTORS, device)
     # A sum of three terms in a fixed order, not a matrix product: the same bits everywhere.
     shift = weights[..., :1] * vectors[:, 0]
     shift = shift + weights[..., 1:2] * vectors[:, 1]
@@ -130,7 +153,7 @@ def _boxes(settings: Photometric, stream: Stream, candidates: int, size: tuple[i
     left = below(left_word, (width - w + 1).clamp(min=1))
     first = fits.to(torch.int64).argmax(-1, keepdim=True)
     box = torch.stack([part.gather(-1, first)[..., 0] for part in (top, left, h, w)], -1)
-    centred = torch.tensor(_centred(settings.ratio, height, width), device=box.device)
+    centred = constant(_centred(settings.ratio, height, width), box.device)
     return torch.where(fits.any(-1, keepdim=True), box, centred)
 
 
@@ -142,7 +165,8 @@ def _centred(ratio: tuple[float, float], height: int, width: int) -> tuple[int, 
 
 def _weights(start: Tensor, length: Tensor, inside: int, outside: int) -> Tensor:
     """Pillow's fixed-point bilinear weights of crops along one axis: `[n,outside,inside]`."""
-    scale = length.to(torch.float64)[:, None, None] / outside
+    # A tensor as divisor: division by a number is a product with its reciprocal on some devices.
+    scale = length.to(torch.float64)[:, None, None] / length.new_full((), outside).double()
     reach = scale.clamp(min=1.0)
     out = torch.arange(outside, device=start.device, dtype=torch.float64)[:, None]
     center = (out + 0.5) * scale
@@ -170,7 +194,7 @@ def crop_and_resize(images: Tensor, box: Tensor, size: int) -> Tensor:
 
 
 def photograph(
-    images: Tensor, settings: Photometric, draws: PhotometricDraws
+    images: Tensor, settings: Photometric, draws: PhotometricDraws, jitter: Jitter
 ) -> tuple[Tensor, Tensor]:
     """Crop, resize and jitter; returns uint8 images and the colour shift to add later."""
     chunk = max(1, 4 * CHUNK_PIXELS // max(1, images.shape[2] * images.shape[3]))
@@ -179,9 +203,16 @@ def photograph(
         for i in range(0, len(images), chunk)
     ]
     out = torch.cat(parts) if parts else images.new_empty((0, 3, settings.size, settings.size))
-    ids = torch.tensor([OPERATIONS.index(name) for name in JITTERED], device=images.device)
-    for turn in range(3 if settings.jitter else 0):
-        which = draws.order[:, turn]
-        factor = draws.factor.gather(1, which[:, None])[:, 0]
-        transform_in_place(out, ids[which], factor, None, None, None, tuple(TABLE.values()))
+    if settings.jitter:
+        ids = constant(tuple(OPERATIONS.index(name) for name in JITTERED), images.device)
+        out = jitter(out, ids[draws.order], draws.factor.gather(1, draws.order))
     return out, draws.shift
+
+
+def jitter_in_groups(images: Tensor, operation: Tensor, factor: Tensor) -> Tensor:
+    """Apply three operations to every image, each in an order of its own."""
+    out = images.clone()
+    for turn in range(operation.shape[1]):
+        ids, strength = operation[:, turn], factor[:, turn]
+        transform_in_place(out, ids, strength, None, None, None, tuple(TABLE.values()))
+    return out

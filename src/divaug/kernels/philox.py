@@ -42,4 +42,4 @@ def uniform(word):
 @triton.jit
 def below(word, bound):
     """A word as a whole number in [0, bound), int64."""
-    return ((word.to(tl.uint64) * bound.to(tl.uint64)) >> 32).to(tl.int64)
+    return ((word.to(tl.uint64) * bound) >> 32).to(tl.int64)

@@ -65,7 +65,7 @@ def _pick(weight, word, e, E):
     return tl.minimum(tl.sum(((cumulated <= point) & (e < E)).to(tl.int32), 0), E - 1)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["step", "seed_low", "seed_high"])
 def _kernel(
     probs, index, step, out, seed_low, seed_high, E, D, stride_b, stride_e, stride_d,
     S: tl.constexpr, RULE: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
@@ -113,6 +113,6 @@ def select_kernel(probs: Tensor, num_selected: int, rule: int, stream: Stream) -
         stream.seed & MASK, stream.seed >> 32, E, D, *probs.stride(),
         S=num_selected, RULE=rule, BLOCK_E=block_e,
         BLOCK_D=max(2, min(triton.next_power_of_2(D), 2048 // block_e)),
-        POINTER_STEP=on_device, num_warps=2 if D <= 64 else 4,
+        POINTER_STEP=on_device, num_warps=2 if D <= 64 else 4, enable_fp_fusion=False,
     )  # fmt: skip
     return out

@@ -28,7 +28,9 @@ def from_bytes(transformed: Tensor, quantised: Tensor, images: Tensor) -> Tensor
     if images.dtype == torch.uint8:
         return transformed
     changed = (transformed != quantised).flatten(1).any(1)
-    scaled = transformed.to(torch.float32).div_(255).to(images.dtype)
+    # A tensor as divisor: division by a number is a product with its reciprocal on some devices.
+    full = torch.full((), 255.0, device=images.device)
+    scaled = (transformed.to(torch.float32) / full).to(images.dtype)
     return torch.where(changed[:, None, None, None], scaled, images)
 
 

@@ -38,7 +38,7 @@ def cos_sin_degrees(angle: Tensor) -> tuple[Tensor, Tensor]:
     A device's own `sin` may differ from another's in the last bit; these do not, because every
     step is a correctly rounded operation. Multiples of 90 degrees are exact.
     """
-    quarter = (angle / 90.0 + 0.5).floor()
+    quarter = (angle * (1 / 90) + 0.5).floor()
     x = (angle - quarter * 90.0) * (math.pi / 180.0)
     x_squared = x * x
     sin, cos = x * _horner(x_squared, SIN_TERMS), _horner(x_squared, COS_TERMS)

@@ -1,0 +1,162 @@
+"""Drawing sub-policies and default augmentations in one kernel; twin of `policies.table.draw`."""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from divaug.kernels.philox import below, philox, uniform
+from divaug.policies.table import Partners
+from divaug.randomness import MASK, Purpose, Stream
+
+__all__ = ["draw_kernel"]
+
+_OPERATION = tl.constexpr(int(Purpose.OPERATION))
+_PLACE = tl.constexpr(int(Purpose.PLACE))
+_CROP = tl.constexpr(int(Purpose.CROP))
+_CUTOUT = tl.constexpr(int(Purpose.CUTOUT))
+BLOCK = 128
+
+
+@triton.jit
+def _argument(magnitude, sign, signed, rounding, floats, mask):
+    """Compute base + sign·(offset + slope·m), rounded, at least the minimum; see `arguments_of`."""
+    strength = tl.load(floats + 6, mask=mask, other=0.0) * magnitude
+    strength = tl.load(floats + 5, mask=mask, other=0.0) + strength
+    turned = strength * tl.where(signed == 1, sign, 1.0)
+    value = tl.load(floats + 4, mask=mask, other=0.0) + turned
+    value = tl.where(rounding == 1, tl.floor(value), value)
+    value = tl.where(rounding == 2, tl.ceil(value - 0.5), value)
+    return tl.maximum(value, tl.load(floats + 7, mask=mask, other=0.0))
+
+
+@triton.jit
+def _draw_operations(
+    i, mask, sample, now, seed_low, seed_high, e, k, own, integers, floats, rows, pool, H, W,
+    operation, applied, argument, center, partner, probability, magnitude,
+    K: tl.constexpr, JOINT: tl.constexpr,
+):  # fmt: skip
+    place = e | (k << 16)
+    row_word, p_word, coin, m_word = philox(seed_low, seed_high, sample, now, place, _OPERATION)
+    if JOINT and K > 1:
+        row_word, _, _, _ = philox(seed_low, seed_high, sample, now, e, _OPERATION)
+    entry = below(row_word, rows) * K + k
+    ints = integers + entry * 4
+    nums = floats + entry * 8
+    op = tl.load(ints, mask=mask, other=-1)
+    levels = tl.load(ints + 1, mask=mask, other=0)
+    signed = tl.load(ints + 2, mask=mask, other=0)
+    rounding = tl.load(ints + 3, mask=mask, other=0)
+    span = tl.load(nums + 1, mask=mask, other=0.0) * uniform(p_word)
+    p = tl.load(nums, mask=mask, other=0.0) + span
+    level = below(m_word, levels).to(tl.float32)
+    level = tl.div_rn(level, tl.maximum(levels - 1, 1).to(tl.float32))
+    fraction = tl.where(levels > 0, level, uniform(m_word))
+    m = tl.load(nums + 3, mask=mask, other=0.0) * fraction
+    m = tl.load(nums + 2, mask=mask, other=0.0) + m
+    sign_word, y, x, partner_word = philox(seed_low, seed_high, sample, now, place, _PLACE)
+    sign = tl.where(sign_word >= 2147483648, -1.0, 1.0)
+    other = below(partner_word, tl.maximum(pool - 1, 1))
+    other = tl.where((pool > 1) & (other >= own), other + 1, other)
+    tl.store(operation + i, op, mask=mask)
+    tl.store(applied + i, ((uniform(coin) < p) & (op >= 0)).to(tl.uint8), mask=mask)
+    tl.store(argument + i, _argument(m, sign, signed, rounding, nums, mask), mask=mask)
+    tl.store(center + 2 * i, below(y, H).to(tl.int32), mask=mask)
+    tl.store(center + 2 * i + 1, below(x, W).to(tl.int32), mask=mask)
+    tl.store(partner + i, other, mask=mask)
+    tl.store(probability + i, p, mask=mask)
+    tl.store(magnitude + i, m, mask=mask)
+
+
+@triton.jit(do_not_specialize=["step", "seed_low", "seed_high", "B", "rows", "pool"])
+def _kernel(
+    index, step, seed_low, seed_high, integers, floats, operation, applied, argument, center,
+    partner, probability, magnitude, offset, flip, cut, own_rows, B, E, rows, pool, H, W, crops,
+    out_h, out_w, flip_chance,
+    K: tl.constexpr, JOINT: tl.constexpr, TABLE: tl.constexpr,
+    DEFAULT: tl.constexpr, POINTER_STEP: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    now = tl.load(step) if POINTER_STEP else step
+    if TABLE:
+        mask = i < B * E * K
+        b = i // (E * K)
+        sample = tl.load(index + b, mask=mask, other=0)
+        own = tl.load(own_rows + b, mask=mask, other=0)
+        _draw_operations(
+            i, mask, sample, now, seed_low, seed_high, (i // K) % E, i % K, own, integers, floats,
+            rows, pool, H, W, operation, applied, argument, center, partner, probability,
+            magnitude, K, JOINT,
+        )  # fmt: skip
+    if DEFAULT:
+        mask = i < B * E
+        sample = tl.load(index + i // E, mask=mask, other=0)
+        y, x, coin, _ = philox(seed_low, seed_high, sample, now, i % E, _CROP)
+        tl.store(offset + 2 * i, below(y, crops).to(tl.int32), mask=mask)
+        tl.store(offset + 2 * i + 1, below(x, crops).to(tl.int32), mask=mask)
+        tl.store(flip + i, (uniform(coin) < flip_chance).to(tl.uint8), mask=mask)
+        y, x, _, _ = philox(seed_low, seed_high, sample, now, i % E, _CUTOUT)
+        tl.store(cut + 2 * i, below(y, out_h).to(tl.int32), mask=mask)
+        tl.store(cut + 2 * i + 1, below(x, out_w).to(tl.int32), mask=mask)
+
+
+def draw_kernel(
+    stream: Stream,
+    candidates: int,
+    size: tuple[int, int],
+    table: tuple[Tensor, Tensor, bool] | None,
+    partners: Partners,
+    default: tuple[int, float, tuple[int, int]] | None,
+) -> tuple[list[Any], list[Any]]:
+    """Draw sub-policies and the default augmentation.
+
+    Args:
+        stream: seed, step and samples.
+        candidates: E.
+        size: height and width of the images.
+        table: integers `[R,K,4]`, floats `[R,K,8]` and whether rows are joint; None to draw no
+            sub-policies.
+        partners: where second images are drawn from.
+        default: padding, flip chance and output size; None to draw no default augmentation.
+
+    Returns:
+        The tensors of `SubPolicies` in their order, and those of `DefaultDraws`.
+    """
+    B, E, device = len(stream.index), candidates, stream.index.device
+
+    def empty(dtype: torch.dtype, *shape: int) -> Tensor:
+        return torch.empty(shape, dtype=dtype, device=device)
+
+    K = table[0].shape[1] if table else 0
+    whole, real = torch.int32, torch.float32
+    drawn = [
+        empty(whole, B, E, K), empty(torch.bool, B, E, K), empty(real, B, E, K),
+        empty(whole, B, E, K, 2), empty(torch.int64, B, E, K), empty(real, B, E, K),
+        empty(real, B, E, K),
+    ] if table else []  # fmt: skip
+    placed = (
+        [empty(whole, B, E, 2), empty(torch.bool, B, E), empty(whole, B, E, 2)] if default else []
+    )
+    work = max(B * E * K if table else 0, B * E if default else 0)
+    if not work:
+        return drawn, placed
+    nothing = stream.index
+    sub = drawn or [nothing] * 7
+    end = placed or [nothing] * 3
+    padding, chance, out = default or (0, 0.0, (1, 1))
+    on_device = isinstance(stream.step, Tensor)
+    _kernel[(triton.cdiv(work, BLOCK),)](
+        stream.index, stream.step if on_device else int(stream.step) & MASK,
+        stream.seed & MASK, stream.seed >> 32,
+        table[0] if table else nothing, table[1] if table else nothing,
+        sub[0], sub[1].view(torch.uint8) if table else nothing, *sub[2:],
+        end[0], end[1].view(torch.uint8) if default else nothing, end[2],
+        partners.own, B, E, len(table[0]) if table else 1, partners.count, *size,
+        2 * padding + 1, *out, chance,
+        K=max(K, 1), JOINT=bool(table and table[2]), TABLE=table is not None,
+        DEFAULT=default is not None, POINTER_STEP=on_device, BLOCK=BLOCK, num_warps=4,
+        enable_fp_fusion=False,
+    )  # fmt: skip
+    return drawn, placed
