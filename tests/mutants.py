@@ -1,0 +1,238 @@
+"""Can the tests of the operations fail? Break one line at a time and see whether they notice.
+
+    python tests/mutants.py            # all mutants, two at a time
+    python tests/mutants.py geometry   # those of one module
+
+Each mutant is a copy of the sources with one piece of text replaced. The exit status is 1 when
+fewer than nine in ten are noticed, or when a piece of text is no longer found exactly once.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = Path("divaug", "operations")
+NEEDED = 0.9
+TIMEOUT = 120.0  # seconds; a mutant that hangs is noticed
+
+PIXELS = ["test_operations_pillow.py", "test_operations_laws.py", "test_operations_floats.py"]
+REST = ["test_operations_layouts.py", "test_operations_errors.py", "test_magnitude.py"]
+# The tests most likely to notice come first: most mutants then cost little but the start.
+FIRST = {
+    "application.py": "test_operations_floats.py",
+    "checks.py": "test_operations_errors.py",
+    "execution.py": "test_operations_laws.py",
+    "magnitude.py": "test_magnitude.py",
+    "table.py": "test_operations_errors.py",
+}
+
+MUTANTS: dict[str, list[tuple[str, str]]] = {
+    "geometry.py": [
+        ("(value * ONE + 0.5).floor()", "(value * ONE).floor()"),
+        ("(value * ONE + 0.5).floor()", "(value * ONE).round()"),
+        ("for i in range(9)", "for i in range(3)"),
+        # Survives: the term it adds is below the last bit.
+        ("for i in range(9)", "for i in range(10)"),
+        ("for i in range(10)", "for i in range(4)"),
+        ("(turn == 1) | (turn == 2)", "(turn == 1)"),
+        ("turn >= 2, -1.0", "turn > 2, -1.0"),
+        ("cos_sin_degrees(-degrees)", "cos_sin_degrees(degrees)"),
+        ("width / 2.0, height / 2.0", "(width - 1) / 2.0, (height - 1) / 2.0"),
+        ("width / 2.0, height / 2.0", "height / 2.0, width / 2.0"),
+        ("return cos, sin, c, -sin, cos, f", "return cos, -sin, c, sin, cos, f"),
+        ("_fixed(c + a * 0.5 + b * 0.5)", "_fixed(c + a * 0.5)"),
+        ("_fixed(f + d * 0.5 + e * 0.5)", "_fixed(f + e * 0.5)"),
+        ("(x_in >= 0) & (x_in < width)", "(x_in > 0) & (x_in < width)"),
+        ("(x_in >= 0) & (x_in < width)", "(x_in >= 0) & (x_in <= width)"),
+        ("(y_in >= 0) & (y_in < height)", "(y_in < height)"),
+        ("y_in.mul_(width)", "y_in.mul_(height)"),
+        ("sampled.mul_(inside.view(n, 1, height * width))", "sampled"),
+        ("(one, factor, zero, zero, one, zero)", "(one, zero, factor, zero, one, zero)"),
+        ("(one, zero, zero, factor, one, zero)", "(one, factor, zero, zero, one, zero)"),
+        ("dim=3)", "dim=2)"),
+        ("pixels + 0.5", "pixels + 0.4"),
+        ("(source >= 0) & (source < size)", "(source >= 0) & (source < size - 1)"),
+        (".mul_(inside.view(shape))", ""),
+    ],
+    "tone.py": [
+        ("return 255 - images", "return 254 - images"),
+        ("v < threshold[:, None]", "v <= threshold[:, None]"),
+        ("dropped = 8 - bits", "dropped = 7 - bits"),
+        ("blend_values(torch.zeros_like(v), v", "blend_values(torch.ones_like(v), v"),
+        ("(2 * total + count)", "(2 * total)"),
+        ("torch.full_like(low, 255.0).div_(", "255.0 / ("),
+        ("offset = -low * scale", "offset = -(low + 1) * scale"),
+        (".trunc()", ".round()"),
+        ("(high > low)", "(high >= low)"),
+        ("count.gather(2, last)", "0"),
+        (".div(255, rounding_mode", ".div(256, rounding_mode"),
+        ("count.cumsum(2) - count", "count.cumsum(2)"),
+        ("below + step.div(2", "below + step.div(3"),
+        ("torch.where(step > 0, flattened", "torch.where(step >= 0, flattened"),
+        ("flattened.clamp(max=255)", "flattened"),
+    ],
+    "blending.py": [
+        ("* weight.to(torch.float32)", "* weight"),
+        # One rounding instead of two: what a fused multiply-add computes.
+        ("((second - first) *", "((second - first).double() *"),
+        ("moved.clamp_(0, 255)", "moved.round_().clamp_(0, 255)"),
+        ("moved.clamp_(0, 255)", "moved.clamp_(0, 254)"),
+        ("red * 19595", "red * 19594"),
+        ("+ 32768) >> 16", ") >> 16"),
+        ("alpha=4", "alpha=5"),
+        ("mul_(1 / 13)", "mul_(1 / 12)"),
+        (".add_(0.5).floor_()", ".floor_()"),
+        ("height < 3 or", "height < 4 or"),
+        # Survives: an image without an inside has nothing to blend, with or without the short cut.
+        ("height < 3 or", "height < 3 and"),
+        ("blend_values(smooth(images), inner,", "blend_values(inner, smooth(images),"),
+        ("blend(images, partner, weight)", "blend(partner, images, weight)"),
+    ],
+    "occlusion.py": [
+        ("(125, 123, 114)", "(125, 122, 114)"),
+        ("(121,)", "(122,)"),
+        ("(side >> 1)", "((side + 1) >> 1)"),
+        ("(offset >= 0)", "(offset > 0)"),
+        ("offset < side", "offset <= side"),
+        ("(side + 0.5).floor()", "side.round()"),
+        ("[:, :, None] & covered", "[:, :, None] | covered"),
+    ],
+    "execution.py": [
+        ("min(start + chunk, begin[i + 1])", "start + chunk"),
+        ("begin[i + 1], chunk)", "begin[i + 1], chunk + 1)"),
+        ("center[rows] if", "center[: len(rows)] if"),
+        ("argument[rows]", "argument[: len(rows)]"),
+        # Survives: which image of a group comes first does not matter.
+        ("stable=True", "stable=False"),
+        # Survives here: `apply` pairs image i with partner i, so both say the same.
+        ("pool[partner[rows]]", "pool[rows]"),
+        ("argument[rows].to(torch.float64)", "argument[rows].to(torch.float32).double()"),
+    ],
+    "application.py": [
+        (".add_(0.5)", ".add_(0.49)"),
+        ("images.to(torch.float32).mul(255)", "images.mul(255)"),
+        (".div_(255)", ".div_(256)"),
+        (".flatten(1).any(1)", ".flatten(1).all(1)"),
+        ("quantised.clone(memory_format=torch.contiguous_format)", "quantised.contiguous()"),
+        ("if channels_last and", "if not channels_last and"),
+    ],
+    "checks.py": [
+        ("MAX_SIDE = 8192", "MAX_SIDE = 8193"),
+        ("channels not in (1, 3)", "channels not in (1, 2, 3)"),
+        ("low >= 0.0 and high", "low >= 0.0 or high"),
+        ("cutoff=0.5", "cutoff=1.0"),
+        ("int(operation.min()) >= 0", "int(operation.min()) >= -1"),
+        ("(values >= this.low)", "(values > this.low)"),
+        ("(values <= high)", "(values < high)"),
+        ("high = 2.0 * side", "high = 3.0 * side"),
+        ("(places >= size)", "(places > size)"),
+        ("outside = cut & (", "outside = ("),
+        ("[height, width], device", "[width, height], device"),
+        ("images.shape or partner.dtype", "images.shape and partner.dtype"),
+    ],
+    "table.py": [
+        ('"bits", 1.0, 8.0', '"bits", 0.0, 8.0'),
+        ('"degrees", -360.0', '"degrees", -180.0'),
+        ('"threshold", 0.0, 256.0', '"threshold", 0.0, 255.0'),
+        ("8.0, whole=True", "8.0"),
+        ("_strength(geometry.translate_x)", "_strength(geometry.translate_y)"),
+    ],
+    "magnitude.py": [
+        ("_ENHANCE = Range(1.0, 0.9", "_ENHANCE = Range(1.0, 0.8"),
+        ("math.ceil(v - 0.5)", "math.floor(v + 0.5)"),
+        ("minimum=1.0", "minimum=0.0"),
+        ("min(height, width)", "max(height, width)"),
+        ("sign if self.signed else 1", "sign"),
+        ("offset=0.3, signed=True", "offset=0.3"),
+        ("Range(256.0, -256.0", "Range(255.0, -255.0"),
+        ("side=Side.HEIGHT", "side=Side.WIDTH"),
+    ],
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One piece of text of one file, and what replaces it."""
+
+    file: str
+    old: str
+    new: str
+
+    def write(self, sources: Path) -> None:
+        """Break the copy of the sources."""
+        path = sources / FOLDER / self.file
+        path.write_text(path.read_text().replace(self.old, self.new))
+
+    def fits(self) -> bool:
+        """Whether the text to replace is there exactly once."""
+        return (ROOT / "src" / FOLDER / self.file).read_text().count(self.old) == 1
+
+
+def tests_for(file: str) -> list[str]:
+    """The test files, the most telling first."""
+    files = PIXELS + REST
+    return sorted(files, key=lambda name: name != FIRST.get(file, files[0]))
+
+
+def survives(mutant: Mutant | None) -> bool:
+    """Whether the tests pass on a copy of the sources with the mutant in it (None: unbroken)."""
+    with tempfile.TemporaryDirectory() as folder:
+        sources = Path(shutil.copytree(ROOT / "src", Path(folder, "src")))
+        if mutant is not None:
+            mutant.write(sources)
+        names = tests_for(mutant.file if mutant else "")
+        # Large images show nothing here that small ones do not.
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-k", "not 224x160"]
+        command = [sys.executable, "-m", "pytest", *options, *(f"tests/{name}" for name in names)]
+        paths = {"PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, env=os.environ | paths, capture_output=True, timeout=TIMEOUT
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        if done.returncode not in (0, 1):  # it does not even import: no test has judged it
+            raise RuntimeError(f"{mutant} could not be tested:\n{done.stdout.decode()}")
+        return done.returncode == 0
+
+
+def report(results: Iterable[tuple[Mutant, bool]], total: int) -> list[Mutant]:
+    """Print a line per mutant as it is decided, and return those that survived."""
+    survivors = []
+    for number, (mutant, alive) in enumerate(results, 1):
+        fate = "SURVIVED" if alive else "killed"
+        line = f"{number:3}/{total} {fate:8} {mutant.file:15} {mutant.old}  →  {mutant.new}"
+        print(line, flush=True)
+        survivors += [mutant] * alive
+    return survivors
+
+
+def main(modules: list[str]) -> int:
+    """Run the mutants of the modules (all, if none is named)."""
+    mutants = [Mutant(file, *pair) for file, pairs in MUTANTS.items() for pair in pairs]
+    misfits = [mutant for mutant in mutants if not mutant.fits()]
+    for mutant in misfits:
+        print(f"not found exactly once in {mutant.file}: {mutant.old}")
+    if misfits:
+        return 1
+    chosen = [m for m in mutants if not modules or m.file.removesuffix(".py") in modules]
+    if not survives(None):
+        print("the tests fail on the unbroken sources: run them first")
+        return 1
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        results = zip(chosen, pool.map(survives, chosen), strict=True)
+        survivors = report(results, len(chosen))
+    killed = len(chosen) - len(survivors)
+    print(f"{killed} of {len(chosen)} killed ({killed / max(1, len(chosen)):.1%})")
+    return 0 if killed >= NEEDED * len(chosen) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
