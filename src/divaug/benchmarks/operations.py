@@ -8,7 +8,7 @@ from torch import Tensor
 
 from divaug.benchmarks import pillow_loop, torchvision_loop
 from divaug.benchmarks.harness import environment, median_seconds, peak_bytes, place, progress
-from divaug.expansion import render
+from divaug.expansion import replay
 from divaug.figures.canvas import resize, to_picture, to_tensor
 from divaug.figures.scene import DAY, NIGHT, scene
 from divaug.operations import OPERATIONS
@@ -52,8 +52,7 @@ class Work:
         return Work(images, drawn)
 
     def batched(self) -> Tensor:
-        out = render(self.images, self.subpolicies, None, None, self.images, None, False)
-        return out[:, 0]
+        return replay(self.images, self.subpolicies, backend="torch")[:, 0]
 
 
 def photographs(case: Case, seed: int) -> Tensor:

@@ -27,4 +27,6 @@ def cutout(images: Tensor, side: Tensor, center: Tensor) -> Tensor:
     color = torch.tensor(fill, dtype=torch.uint8, device=images.device).view(1, -1, 1, 1)
     pixels = (side + 0.5).floor().to(torch.int64)
     mask = square_mask(center.to(torch.int64), pixels, images.shape[2], images.shape[3])
-    return torch.where(mask[:, None], color, images)
+    inside = mask[:, None].to(torch.uint8)
+    # Products of bytes: on a CPU `torch.where` takes several times as long.
+    return (images * (1 - inside)).add_(inside * color)
