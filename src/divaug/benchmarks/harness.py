@@ -21,6 +21,7 @@ __all__ = [
     "median_seconds",
     "peak_bytes",
     "place",
+    "progress",
     "read_result",
     "threads",
     "write_result",
@@ -40,7 +41,9 @@ def environment() -> dict[str, Any]:
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "gpu": gpu,

@@ -62,7 +62,8 @@ def photographs(case: Case, seed: int) -> Tensor:
     kind, shift, light, _ = (w[:, 0, 0] for w in stream.words(Purpose.ORDER, 1, 1))
     noise = torch.stack(stream.words(Purpose.SHUFFLE, 1, -(-case.size * case.size * 3 // 4)), -1)
     images = base[kind & 1].to(torch.int32)
-    turned = torch.stack([torch.roll(im, int(s) % case.size, 2) for im, s in zip(images, shift)])
+    column = (torch.arange(case.size) + shift[:, None]) % case.size
+    turned = images.gather(3, column[:, None, None].expand(images.shape))
     lit = turned * (160 + light % 96)[:, None, None, None] // 256
     grain = (noise.flatten(1)[:, : images[0].numel()] % 25).view(images.shape) - 12
     return (lit + grain).clamp(0, 255).to(torch.uint8)

@@ -61,6 +61,8 @@ def preview(
             size=size,
             statistics=statistics,
         )
-        title = f"DivAug keeps {num_selected} of {num_candidates} candidates ({method}, seed {seed})"
+        title = (
+            f"DivAug keeps {num_selected} of {num_candidates} candidates ({method}, seed {seed})"
+        )
         save_picture(draw_candidates(choice, title, network.caption), out)
     typer.echo(f"wrote {out}")

@@ -93,9 +93,7 @@ def _cell_size(image: Tensor) -> tuple[int, int]:
     return width * factor, height * factor
 
 
-def _cell(
-    image: Tensor, partner: Tensor, name: str, m: float, space: str
-) -> tuple[Tensor, str]:
+def _cell(image: Tensor, partner: Tensor, name: str, m: float, space: str) -> tuple[Tensor, str]:
     """The image under one operation, and what its argument was."""
     _, height, width = image.shape
     sign = -1 if m < 0 else 1
