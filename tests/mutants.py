@@ -104,7 +104,7 @@ MUTANTS: dict[str, list[tuple[str, str]]] = {
         ("(offset >= 0)", "(offset > 0)"),
         ("offset < side", "offset <= side"),
         ("(side + 0.5).floor()", "side.round()"),
-        ("[:, :, None] & covered", "[:, :, None] | covered"),
+        ("[:, :, None] * covered", "[:, :, None] | covered"),
         ("images * (1 - inside)", "images"),
     ],
     "execution.py": [

@@ -4,12 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import torch
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
+from torch import Tensor
 
+from divaug.figures.canvas import to_picture, to_tensor
 from divaug.operations.occlusion import FILL_GREY, FILL_RGB
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["PILLOW", "Step", "apply_loop", "steps_of"]
+__all__ = ["PILLOW", "Step", "apply_loop", "batch_loop", "steps_of"]
 
 
 @dataclass(frozen=True)
@@ -110,3 +113,9 @@ def apply_loop(images: Sequence[Image.Image], steps: Sequence[Sequence[Step]]) -
             result = PILLOW[step.operation](result, step, images)
         results.append(result)
     return results
+
+
+def batch_loop(images: Tensor, steps: Sequence[Sequence[Step]]) -> Tensor:
+    """The whole job: a uint8 batch `[B,C,H,W]` to Pillow images, the loop, and back to a batch."""
+    results = apply_loop([to_picture(image) for image in images], steps)
+    return torch.stack([to_tensor(result) for result in results])

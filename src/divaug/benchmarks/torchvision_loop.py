@@ -13,7 +13,7 @@ from torch import Tensor
 from divaug.benchmarks.pillow_loop import Step
 from divaug.operations.occlusion import FILL_GREY, FILL_RGB
 
-__all__ = ["apply_loop", "twins"]
+__all__ = ["batch_loop", "twins"]
 
 Twin = Callable[[Tensor, Step, Sequence[Tensor]], Tensor]
 
@@ -73,14 +73,12 @@ def twins() -> dict[str, Twin]:
     }
 
 
-def apply_loop(
-    images: Sequence[Tensor], steps: Sequence[Sequence[Step]], table: dict[str, Twin]
-) -> list[Tensor]:
-    """Apply each image's operations to it, one image after the other."""
-    results = []
-    for image, todo in zip(images, steps, strict=True):
+def batch_loop(images: Tensor, steps: Sequence[Sequence[Step]], table: dict[str, Twin]) -> Tensor:
+    """The whole job, one image after the other: a uint8 batch `[B,C,H,W]` to a batch."""
+    results, pool = [], images.unbind(0)
+    for image, todo in zip(pool, steps, strict=True):
         result = image
         for step in todo:
-            result = table[step.operation](result, step, images)
+            result = table[step.operation](result, step, pool)
         results.append(result)
-    return results
+    return torch.stack(results)

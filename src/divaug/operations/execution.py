@@ -16,7 +16,7 @@ __all__ = ["CHUNK_PIXELS", "transform_in_place"]
 
 #: Pixels of one chunk. Temporaries take at most about 40 bytes per pixel of a chunk; this many
 #: pixels keep them in a core's cache and still amortise the cost of a call.
-CHUNK_PIXELS = 1 << 16
+CHUNK_PIXELS = 1 << 17
 
 
 def _groups(operation: Tensor, count: int, chunk: int) -> Iterator[tuple[int, Tensor]]:
