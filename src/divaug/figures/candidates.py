@@ -64,8 +64,10 @@ def bar_scale(largest: float) -> float:
         >>> bar_scale(0.113), bar_scale(0.97)
         (0.2, 1.0)
     """
-    digit = 10.0 ** math.floor(math.log10(max(largest, 1e-6)))
-    return min(1.0, round(math.ceil(largest / digit - 1e-9) * digit, 9))
+    largest = max(largest, 1e-6)
+    digit = 10.0 ** math.floor(math.log10(largest))
+    # A float32 of 0.1 is a little above 0.1 and must not become 0.2.
+    return min(1.0, round(math.ceil(largest / digit - 1e-5) * digit, 9))
 
 
 def _draw_row(page: Page, choice: Choice, b: int, top: int, scale: float) -> None:

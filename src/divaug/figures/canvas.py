@@ -106,7 +106,7 @@ def save_picture(picture: Image.Image, path: Path) -> None:
     if path.suffix.lower() not in known:
         raise ValueError(f"{path}: the ending must name a picture format, like .png.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    picture.save(path)
+    picture.save(path, optimize=True)
 
 
 @dataclass
