@@ -122,7 +122,7 @@ MUTANTS: dict[str, list[tuple[str, str]]] = {
     "application.py": [
         (".add_(0.5)", ".add_(0.49)"),
         ("images.to(torch.float32).mul(255)", "images.mul(255)"),
-        (".div_(255)", ".div_(256)"),
+        ("torch.full((), 255.0", "torch.full((), 256.0"),
         (".flatten(1).any(1)", ".flatten(1).all(1)"),
         ("quantised.clone(memory_format=torch.contiguous_format)", "quantised.contiguous()"),
         ("if channels_last and", "if not channels_last and"),

@@ -113,6 +113,19 @@ def test_shear_at_the_halves_of_the_fixed_point(name):
     check(image.expand(len(factors), -1, -1, -1), name, factors.tolist(), None, None)
 
 
+@pytest.mark.parametrize("side", [1, 7, 32, 100, 1025, 8192])
+@pytest.mark.parametrize("axis", ["X", "Y"])
+def test_translation_just_beside_a_half(axis, side):
+    """Pillow adds 1 from pixel to pixel in floating point, which may round to the next pixel."""
+    halves = [0.5, 1.5, 2.5, 10.5, 62.5, 63.5, 500.5, -0.5, -1.5, -2.5, -10.5, -500.5]
+    steps = [0.0, 1e-16, 2e-16, 1e-15, 3e-15, 7e-15, 1e-14, 1e-13, 3e-13, 1e-12, 1e-11]
+    pixels = [half + sign * step for half in halves for step in steps for sign in (1, -1)]
+    pixels += [sign * 0.45 * side * level / 30 for level in range(31) for sign in (1, -1)]
+    row = samples.image("full", 1, 1, side, "half")
+    image = row if axis == "X" else row.transpose(1, 2)
+    check(image.expand(len(pixels), -1, -1, -1), f"Translate{axis}", pixels, None, None)
+
+
 @pytest.mark.parametrize("size", [(90, 90), (61, 61), (61, 90), (12, 13)], ids=str)
 def test_whole_degrees(size):
     """Right angles of square images are copies in Pillow, of others an affine map."""

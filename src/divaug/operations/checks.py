@@ -47,7 +47,7 @@ def check_images(images: object, name: str = "images") -> Tensor:
     if images.ndim != 4:
         raise ValueError(
             f"`{name}` must have four axes [B,C,H,W], got shape {tuple(images.shape)}; "
-            "add the missing axis with images[None]."
+            f"add the missing axis with {name}[None]."
         )
     _, channels, height, width = images.shape
     if channels not in (1, 3):
@@ -69,9 +69,13 @@ def _check_unit_range(images: Tensor, name: str) -> None:
     low, high = (float(bound) for bound in images.aminmax())
     if not (low >= 0.0 and high <= 1.0):
         raise ValueError(
-            f"float `{name}` must lie in [0, 1], got values from {low:g} to {high:g}; if the "
+            f"float `{name}` must lie in [0, 1], got values from {low!r} to {high!r}; if the "
             "batch is already normalised, move Normalize after the augmentation."
         )
+
+
+def _holds_integers(tensor: Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
 def operation_ids(operation: str | Tensor, batch: int, device: torch.device) -> Tensor:
@@ -84,7 +88,7 @@ def operation_ids(operation: str | Tensor, batch: int, device: torch.device) -> 
         raise TypeError(
             f"`operation` must be a name or an integer tensor [B], got {type(operation).__name__}."
         )
-    if operation.is_floating_point() or operation.dtype in (torch.bool, torch.complex64):
+    if not _holds_integers(operation):
         raise TypeError(f"`operation` must hold integers, got {operation.dtype}.")
     if operation.shape != (batch,):
         raise ValueError(
@@ -144,7 +148,7 @@ def _check_range(name: str, values: Tensor, side: int) -> None:
         kind = "a whole number" if this.whole else "finite and"
         raise ValueError(
             f"`argument` of {name} must be {kind} in [{this.low:g}, {high:g}] {this.unit}, "
-            f"got {float(values[bad][0]):g}; nothing is clamped, so pass a value in that range."
+            f"got {float(values[bad][0])!r}; nothing is clamped, so pass a value in that range."
         )
 
 
@@ -155,7 +159,7 @@ def check_center(center: Tensor | None, ids: Tensor, height: int, width: int) ->
         return None
     if center is None:
         raise ValueError("`center` is missing: Cutout needs an integer tensor [B,2] of (y, x).")
-    if not isinstance(center, Tensor) or center.is_floating_point() or center.dtype == torch.bool:
+    if not isinstance(center, Tensor) or not _holds_integers(center):
         kind = center.dtype if isinstance(center, Tensor) else type(center).__name__
         raise TypeError(f"`center` must be an integer tensor [B,2] of (y, x), got {kind}.")
     if center.shape != (len(ids), 2):

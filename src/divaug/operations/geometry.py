@@ -14,7 +14,6 @@ from torch import Tensor
 __all__ = ["rotate", "shear_x", "shear_y", "translate_x", "translate_y"]
 
 ONE = 65536  # 1.0 in 16.16 fixed point
-HALF = ONE // 2
 # Taylor coefficients of sin and cos; after reduction to 45 degrees the first dropped term is
 # below 1e-18, so the polynomials are as good as the library's functions.
 SIN_TERMS = tuple((-1) ** i / math.factorial(2 * i + 1) for i in range(9))
@@ -98,22 +97,35 @@ def shear_y(images: Tensor, factor: Tensor) -> Tensor:
     return affine(images, coefficients_of((one, zero, zero, factor, one, zero)))
 
 
-def _whole_pixels(pixels: Tensor) -> Tensor:
-    # Without shear Pillow samples at pixel centres in floating point, which comes to a shift by
-    # whole pixels, halves rounded up.
-    return (pixels + 0.5).floor().to(torch.int32)
+def _carry(fraction: Tensor, size: int) -> Tensor:
+    """The first coordinate at which a running sum of ones has rounded `fraction` up to 1.
+
+    Without shear Pillow samples at pixel centres in float64 and adds 1 from pixel to pixel. Adding
+    1 rounds only where the sum reaches a power of two, so a fraction just below 1 (a translation
+    just short of a half) becomes 1 at one of them, and from there on the shift is a pixel larger.
+    """
+    carry = torch.where(fraction >= 1, 0, size)
+    for exponent in range(size.bit_length()):
+        steps = 2.0 ** (52 - exponent)
+        fraction = (fraction * steps).round() / steps
+        carry = torch.where(fraction >= 1, carry.clamp(max=1 << exponent), carry)
+    return carry
 
 
-def _shifted(size: int, shift: Tensor) -> tuple[Tensor, Tensor]:
+def _shifted(size: int, pixels: Tensor) -> tuple[Tensor, Tensor]:
     """For each position, the one it is taken from, and whether that lies inside: `[n,size]`."""
-    source = torch.arange(size, device=shift.device, dtype=torch.int32) + shift[:, None]
+    start = pixels + 0.5
+    whole = start.floor()
+    carry = _carry(start - whole, size)
+    source = torch.arange(size, device=pixels.device) + whole.to(torch.int64)[:, None]
+    source += source >= carry[:, None]
     inside = (source >= 0) & (source < size)
-    return (source * inside).to(torch.int64), inside
+    return source * inside, inside
 
 
 def translate_x(images: Tensor, pixels: Tensor) -> Tensor:
     """Move the content left by `pixels` (right where negative)."""
-    source, inside = _shifted(images.shape[3], _whole_pixels(pixels))
+    source, inside = _shifted(images.shape[3], pixels)
     moved = images.gather(3, source[:, None, None].expand(images.shape))
     return moved.mul_(inside[:, None, None])
 
@@ -121,7 +133,7 @@ def translate_x(images: Tensor, pixels: Tensor) -> Tensor:
 def translate_y(images: Tensor, pixels: Tensor) -> Tensor:
     """Move the content up by `pixels` (down where negative)."""
     n, channels, height, width = images.shape
-    source, inside = _shifted(height, _whole_pixels(pixels))
+    source, inside = _shifted(height, pixels)
     # Whole rows are copied: the planes of all images and channels stand below one another.
     plane = torch.arange(n * channels, device=images.device).view(n, channels, 1) * height
     rows = images.reshape(-1, width).index_select(0, (plane + source[:, None]).flatten())

@@ -163,6 +163,8 @@ def argument(
         raise ValueError(unknown_name(f"operation of space {space!r}:", operation, tuple(ranges)))
     if not 0.0 <= magnitude <= 1.0:
         raise ValueError(f"`magnitude` must lie in [0, 1], got {magnitude!r}.")
+    if height < 1 or width < 1:
+        raise ValueError(f"`height` and `width` must be at least 1, got {height}×{width}.")
     if sign not in (-1, 1):
         raise ValueError(f"`sign` must be 1 or -1, got {sign!r}.")
     entry = ranges[operation]

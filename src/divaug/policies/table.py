@@ -205,7 +205,7 @@ def finish(
     if partners.count > 1:
         partner = partner + (partner >= partners.own[:, None, None]).to(torch.int64)
     return SubPolicies(
-        operation=chosen.integers[..., 0],
+        operation=chosen.integers[..., 0].contiguous(),
         applied=chosen.applied,
         argument=arguments_of(chosen.magnitude, sign, chosen.integers, chosen.floats),
         center=torch.stack([below(y, size[0]), below(x, size[1])], -1).to(torch.int32),

@@ -1,0 +1,43 @@
+"""Datasets as uint8 tensors with labels and statistics; folders of large images as streams."""
+
+from divaug.datasets import streaming
+from divaug.datasets._cifar import cifar10, cifar100
+from divaug.datasets._dataset import Dataset, balanced_indices
+from divaug.datasets._download import RemoteFile
+from divaug.datasets._fashion_mnist import fashion_mnist, shipped
+from divaug.datasets._image_files import Files, ImageFiles, image_files
+from divaug.datasets._image_folder import image_folder
+from divaug.datasets._imagenet import imagenet
+from divaug.datasets._npz import npz
+from divaug.datasets._order import order
+from divaug.datasets._statistics import STATISTICS, Statistics, channel_statistics
+from divaug.datasets._svhn import svhn
+from divaug.datasets._table import DATASETS, default_root, load
+from divaug.datasets.streaming import Stream, StreamBatch
+
+__all__ = [
+    "DATASETS",
+    "STATISTICS",
+    "Dataset",
+    "Files",
+    "ImageFiles",
+    "RemoteFile",
+    "Statistics",
+    "Stream",
+    "StreamBatch",
+    "balanced_indices",
+    "channel_statistics",
+    "cifar10",
+    "cifar100",
+    "default_root",
+    "fashion_mnist",
+    "image_files",
+    "image_folder",
+    "imagenet",
+    "load",
+    "npz",
+    "order",
+    "shipped",
+    "streaming",
+    "svhn",
+]

@@ -1,0 +1,128 @@
+"""A dataset in one ``.npz`` file."""
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from divaug.datasets._dataset import Dataset
+from divaug.datasets._statistics import channel_statistics
+
+_KEYS = ("x_train", "y_train", "x_test", "y_test")
+_CHANNELS = (1, 3)
+# Layout → the axes in the order [N,C,H,W].
+_LAYOUTS = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 3, 1, 2)}
+
+
+def npz(path: str | Path, *, name: str | None = None, layout: str | None = None) -> Dataset:
+    """Load a dataset from ``x_train``, ``y_train``, ``x_test`` and ``y_test`` in an ``.npz`` file.
+
+    Images are uint8, ``[N,H,W]``, ``[N,H,W,C]`` or ``[N,C,H,W]`` with one or three channels. Labels
+    are whole numbers from 0, ``[N]`` or ``[N,1]``. An array ``class_names`` may name the classes;
+    without it, their number is one more than the largest value in ``y_train``. Objects (pickles)
+    are never read.
+
+    Args:
+        path: The file.
+        name: What to call the dataset; the file's name by default.
+        layout: ``"NHWC"`` or ``"NCHW"`` where the shape fits both.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is damaged, or its arrays do not fit together.
+        TypeError: If images are not uint8, or labels not whole numbers.
+    """
+    path = Path(path)
+    arrays = _read(path)
+    train_images = _images(path, "x_train", arrays, layout)
+    train_labels = _labels(path, "y_train", arrays)
+    class_names = _class_names(arrays, train_labels)
+    mean, std = channel_statistics(train_images)
+    return Dataset(
+        name=name or path.stem,
+        train_images=train_images,
+        train_labels=train_labels,
+        test_images=_images(path, "x_test", arrays, layout),
+        test_labels=_labels(path, "y_test", arrays),
+        num_classes=len(class_names),
+        class_names=class_names,
+        mean=mean,
+        std=std,
+    )
+
+
+def _read(path: Path) -> dict[str, NDArray[Any]]:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing; give the path of an .npz file with {_KEYS}")
+    try:
+        with path.open("rb") as file:
+            content = np.load(file, allow_pickle=False)
+            if not isinstance(content, np.lib.npyio.NpzFile):
+                raise ValueError("it is one array, not an .npz file")
+            wanted = [key for key in (*_KEYS, "class_names") if key in content]
+            arrays = {key: content[key] for key in wanted}
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} is damaged or not a plain .npz file ({error}); "
+            f"write it again with numpy.savez and {_KEYS}"
+        ) from error
+    missing = [key for key in _KEYS if key not in arrays]
+    if missing:
+        raise ValueError(f"{path} must hold {_KEYS}; {missing} missing")
+    return arrays
+
+
+def _images(path: Path, key: str, arrays: dict[str, NDArray[Any]], layout: str | None) -> Tensor:
+    array = arrays[key]
+    if array.dtype != np.uint8:
+        raise TypeError(
+            f"{path}: {key} must be uint8 (0 … 255), got {array.dtype}; "
+            "convert floats in [0, 1] with (x * 255).round().astype('uint8')"
+        )
+    if array.ndim == 3:
+        array = array[:, None]
+    elif array.ndim == 4:
+        array = array.transpose(_LAYOUTS[_layout(path, key, array.shape, layout)])
+    else:
+        raise ValueError(
+            f"{path}: {key} must be [N,H,W], [N,H,W,C] or [N,C,H,W], got {list(array.shape)}"
+        )
+    if array.size == 0:
+        raise ValueError(f"{path}: {key} is empty, {list(array.shape)}; at least one image needed")
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def _layout(path: Path, key: str, shape: tuple[int, ...], layout: str | None) -> str:
+    if layout is not None:
+        if layout not in _LAYOUTS:
+            raise ValueError(f"layout must be one of {sorted(_LAYOUTS)}, got {layout!r}")
+        return layout
+    fits = [name for name, axes in _LAYOUTS.items() if shape[axes[1]] in _CHANNELS]
+    if len(fits) != 1:
+        why = "fits both" if fits else "has no axis of 1 or 3 channels for"
+        raise ValueError(
+            f"{path}: the shape of {key}, {list(shape)}, {why} [N,H,W,C] and [N,C,H,W]; "
+            'give layout="NHWC" or layout="NCHW"'
+        )
+    return fits[0]
+
+
+def _labels(path: Path, key: str, arrays: dict[str, NDArray[Any]]) -> Tensor:
+    array = arrays[key]
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{path}: {key} must be whole numbers, got {array.dtype}")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    return torch.from_numpy(array.astype(np.int64))
+
+
+def _class_names(arrays: dict[str, NDArray[Any]], train_labels: Tensor) -> tuple[str, ...]:
+    if "class_names" in arrays:
+        return tuple(str(name) for name in arrays["class_names"].reshape(-1).tolist())
+    num_classes = int(train_labels.max()) + 1 if train_labels.numel() else 0
+    return tuple(str(label) for label in range(num_classes))

@@ -1,0 +1,87 @@
+"""Datasets by name."""
+
+import difflib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from divaug.datasets._cifar import cifar10, cifar100
+from divaug.datasets._dataset import Dataset
+from divaug.datasets._fashion_mnist import fashion_mnist, shipped
+from divaug.datasets._image_files import ImageFiles, image_files
+from divaug.datasets._image_folder import image_folder
+from divaug.datasets._imagenet import imagenet
+from divaug.datasets._npz import npz
+from divaug.datasets._svhn import svhn
+
+Loader = Callable[[Path], Dataset | ImageFiles]
+
+DATASETS: Mapping[str, Loader] = MappingProxyType(
+    {
+        "cifar10": cifar10,
+        "cifar100": cifar100,
+        "svhn": svhn,
+        "fashion_mnist": fashion_mnist,
+        "fashion_mnist_small": lambda _: shipped(),
+        "imagenet": imagenet,
+    }
+)
+"""Name → function that loads the dataset from a root folder."""
+
+
+def default_root() -> Path:
+    """Return where datasets lie unless told: ``$DIVAUG_DATA``, or a folder in the user's cache."""
+    if folder := os.environ.get("DIVAUG_DATA"):
+        return Path(folder)
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "divaug"
+
+
+def load(
+    name_or_path: str | Path, root: str | Path | None = None, *, size: int | None = None
+) -> Dataset | ImageFiles:
+    """Load a dataset by its name, an ``.npz`` file or a folder of images by its path.
+
+    Args:
+        name_or_path: A name in `DATASETS` (capitals, hyphens and underscores do not matter), or a
+            path.
+        root: Where named datasets lie or go; see `default_root`.
+        size: For a folder: shorter side and centre square of every image, loaded into memory.
+            Without it a folder is only listed, to be streamed.
+
+    Raises:
+        ValueError: If the name is unknown, or the dataset is damaged.
+        FileNotFoundError: If a file is missing and cannot be downloaded.
+
+    Example:
+        >>> load("Fashion-MNIST-small").num_classes
+        10
+        >>> load("cifar11")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        ValueError: unknown dataset 'cifar11'; nearest: cifar10, cifar100; known: cifar10, ...
+    """
+    path = Path(name_or_path)
+    known = {_plain(name): load_named for name, load_named in DATASETS.items()}
+    if _plain(str(name_or_path)) in known:
+        folder = default_root() if root is None else Path(root)
+        return known[_plain(str(name_or_path))](folder)
+    if path.is_dir():
+        return image_files(path) if size is None else image_folder(path, size=size)
+    if path.is_file() or len(path.parts) > 1 or path.suffix == ".npz":
+        return npz(path)
+    raise ValueError(_unknown(str(name_or_path)))
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name.lower(), DATASETS, n=2)
+    nearest = f"nearest: {', '.join(near)}; " if near else ""
+    return (
+        f"unknown dataset {name!r}; {nearest}known: {', '.join(DATASETS)}; "
+        "or give the path of an .npz file or a folder"
+    )
