@@ -20,6 +20,7 @@ __all__ = ["LONGEST", "draw_magnitudes", "signed_magnitudes"]
 #: Images are shrunk to at most this many pixels a side before anything is applied.
 LONGEST = 128
 SMALLEST = 72
+NARROWEST = 70
 GAP, LABEL, HEAD, TITLE, CAPTION = 6, 112, 24, 30, 15
 
 
@@ -60,14 +61,16 @@ def draw_magnitudes(
 def _sheet(image: Tensor, partner: Tensor, space: str, magnitudes: int) -> Image.Image:
     ranges, columns = space_of(space), signed_magnitudes(magnitudes)
     cell_w, cell_h = _cell_size(image)
-    step_x, step_y = cell_w + GAP, cell_h + CAPTION + GAP
+    # Narrow images still need room for the words above and below them.
+    column_w = max(cell_w, NARROWEST)
+    step_x, step_y = column_w + GAP, cell_h + CAPTION + GAP
     page = Page.blank(
         LABEL + len(columns) * step_x + GAP, TITLE + HEAD + len(ranges) * step_y + GAP
     )
     title = f"Operations at {magnitudes} magnitudes, space '{space}'"
     page.write(title, LABEL, TITLE / 2, 15, anchor="lm")
     for c, m in enumerate(columns):
-        x = LABEL + c * step_x + cell_w / 2
+        x = LABEL + c * step_x + column_w / 2
         page.write(_heading(m), x, TITLE + HEAD / 2, 12, SOFT, "mm")
     for r, (name, entry) in enumerate(ranges.items()):
         top = TITLE + HEAD + r * step_y
@@ -75,7 +78,7 @@ def _sheet(image: Tensor, partner: Tensor, space: str, magnitudes: int) -> Image
         for c, m in enumerate(columns):
             if m < 0 and not entry.signed:
                 continue
-            left = LABEL + c * step_x
+            left = LABEL + c * step_x + (column_w - cell_w) // 2
             shown, caption = _cell(image, partner, name, m, space)
             page.paste(shown, left, top, cell_w, cell_h)
             page.write(caption, left + cell_w / 2, top + cell_h + 2, 10, SOFT, "mt")
@@ -83,7 +86,7 @@ def _sheet(image: Tensor, partner: Tensor, space: str, magnitudes: int) -> Image
 
 
 def _heading(m: float) -> str:
-    return "m = 0" if m == 0 else f"m = {abs(m):.3g}, sign {'-' if m < 0 else '+'}"
+    return "m = 0" if m == 0 else f"m = {abs(m):.2g} ({'-' if m < 0 else '+'})"
 
 
 def _cell_size(image: Tensor) -> tuple[int, int]:
