@@ -31,10 +31,10 @@ def operations(json: Json = None, threads: Threads = 0, repeats: Repeats = 7) ->
 
     with harness.threads(threads):
         result = benchmark.measure(repeats=repeats)
+    _write(json, result)
     show(benchmark.table(result))
     typer.echo()
     show(benchmark.operation_table(result))
-    _write(json, result)
 
 
 @app.command("select")
@@ -45,13 +45,14 @@ def select(json: Json = None, threads: Threads = 0, repeats: Repeats = 5) -> Non
 
     with harness.threads(threads):
         result = benchmark.measure(repeats=repeats)
+    _write(json, result)
     show(benchmark.table(result))
     typer.echo()
     show(benchmark.quality_table(result))
-    _write(json, result)
 
 
 def _write(path: Path | None, result: dict[str, Any]) -> None:
+    """Write first, print second: whoever reads only the head of the output keeps the file."""
     from divaug.benchmarks.harness import write_result
 
     if path is not None:
