@@ -82,6 +82,9 @@ def _commit() -> str | None:
 def place(env: dict[str, Any]) -> str:
     """One sentence saying where a measurement was taken."""
     where = env["gpu"] or f"{env['processor']}, {env['threads']} of {env['cores']} cores"
+    # A machine that others use as well gives other times in every run; the load says so.
+    if env["load"] is not None:
+        where += f" (load {env['load']:g} at the start)"
     packages = env["packages"]
     versions = ", ".join(f"{name} {packages[name]}" for name in packages if name != "triton")
     return f"Measured on {where}; Python {env['python']}, {versions}; commit {env['commit']}."
