@@ -1,7 +1,9 @@
 """The further default augmentation of ImageNet: resized crop, colour jitter and lighting.
 
 The crop is resized with Pillow's antialiased bilinear filter, to the bit: its fixed-point weights
-are whole numbers, so two matrix products in float64 are exact.
+are whole numbers, so two matrix products in float64 are exact. Rows are resized first and columns
+second, each rounded to bytes, as Pillow does up to version 12; version 13 begins with the columns
+where the height shrinks much more than the width, which moves some bytes by one.
 """
 
 import itertools
@@ -197,7 +199,7 @@ def photograph(
     images: Tensor, settings: Photometric, draws: PhotometricDraws, jitter: Jitter
 ) -> tuple[Tensor, Tensor]:
     """Crop, resize and jitter; returns uint8 images and the colour shift to add later."""
-    chunk = max(1, 4 * CHUNK_PIXELS // max(1, images.shape[2] * images.shape[3]))
+    chunk = max(1, 2 * CHUNK_PIXELS // max(1, images.shape[2] * images.shape[3]))
     parts = [
         crop_and_resize(images[i : i + chunk], draws.box[i : i + chunk], settings.size)
         for i in range(0, len(images), chunk)
