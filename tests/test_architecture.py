@@ -45,6 +45,7 @@ PUBLIC = [
     "loss_diversity",
     "operations",
     "policies",
+    "replay",
     "score",
     "select",
     "variance_diversity",

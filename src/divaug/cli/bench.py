@@ -1,7 +1,7 @@
 """`divaug bench`: measurements, one command each."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -37,9 +37,21 @@ def operations(json: Json = None, threads: Threads = 0, repeats: Repeats = 7) ->
     show(benchmark.operation_table(result))
 
 
+Device = Annotated[
+    Literal["cpu", "cuda"],
+    typer.Option(help="Where: against scikit-learn on the CPU, or the kernel on a GPU."),
+]
+
+
 @app.command("select")
-def select(json: Json = None, threads: Threads = 0, repeats: Repeats = 5) -> None:
+def select(
+    json: Json = None, threads: Threads = 0, repeats: Repeats = 5, device: Device = "cpu"
+) -> None:
     """Batched selection against a loop over scikit-learn; the methods against the optimum."""
+    {"cpu": _select_on_cpu, "cuda": _select_on_gpu}[device](json, threads, repeats)
+
+
+def _select_on_cpu(json: Path | None, threads: int, repeats: int) -> None:
     from divaug.benchmarks import harness
     from divaug.benchmarks import selection as benchmark
 
@@ -49,6 +61,30 @@ def select(json: Json = None, threads: Threads = 0, repeats: Repeats = 5) -> Non
     show(benchmark.table(result))
     typer.echo()
     show(benchmark.quality_table(result))
+
+
+def _select_on_gpu(json: Path | None, _threads: int, _repeats: int) -> None:
+    from divaug.benchmarks import selection_device as benchmark
+
+    result = benchmark.measure()
+    _write(json, result)
+    show(benchmark.table(result))
+
+
+@app.command("expand")
+def expand(
+    json: Json = None,
+    rivals: Annotated[bool, typer.Option(help="Time torchvision, Kornia and Pillow too.")] = True,
+) -> None:
+    """Expansion on a GPU against the roofline and against what else there is."""
+    from divaug.benchmarks import expansion as benchmark
+
+    result = benchmark.measure(rivals=rivals)
+    _write(json, result)
+    show(benchmark.table(result))
+    if rivals:
+        typer.echo()
+        show(benchmark.rivals_table(result))
 
 
 def _write(path: Path | None, result: dict[str, Any]) -> None:
