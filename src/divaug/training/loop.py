@@ -70,6 +70,7 @@ class Loop:
         self.seconds = 0.0  # spent before this start
         self.meter = Meter(self.processes)
         self.saved: Path | None = None
+        self._saved_step = 0
         self._begin = self._mark = time.perf_counter()
 
     def go(self) -> RunResult:
@@ -199,6 +200,9 @@ class Loop:
         )
 
     def _save(self) -> None:
+        if self._saved_step == self.step:
+            return
+        self._saved_step = self.step
         self._log(self.meter.flush())
         share_buffers(self.parts.network, self.processes)
         step = self.parts.step
@@ -238,4 +242,4 @@ class Loop:
         step.augment.load_state_dict(dict(found.info["augmenter"]))
         self.step, self.seconds = found.step, float(found.info["seconds"])
         self.meter = Meter(self.processes, found.info["base"])
-        self.saved = path
+        self.saved, self._saved_step = path, found.step
