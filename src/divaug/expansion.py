@@ -240,21 +240,19 @@ def _render_kernel(
 
     E = subpolicies.shape[1]
     out = _empty(originals, E, default, dtype, channels_last)
-    flat = subpolicies.flatten()
-    parts = (flat.operation, flat.applied, flat.argument, flat.center, flat.partner)
-    sub = tuple(part.contiguous() for part in parts)
+    names = ("operation", "applied", "argument", "center", "partner")
+    sub = tuple(getattr(subpolicies, name).contiguous() for name in names)
     if default is None or draws is None:
         render_kernel(out, originals, E, sub, pool, None, None, channels_last)
     elif default.photometric is None:
         scale, bias = (values * (3 // len(values)) for values in default.scale_and_bias())
-        placed = draws.rows(0, len(originals))
         render_kernel(
             out,
             originals,
             E,
             sub,
             pool,
-            (placed.offset, placed.flip, placed.center),
+            (draws.offset, draws.flip, draws.center),
             (default.padding, default.cutout, (*scale, *bias)),
             channels_last,
         )

@@ -12,7 +12,7 @@ from divaug.operations import geometry
 from divaug.operations.occlusion import FILL_GREY, FILL_RGB
 from divaug.operations.table import OPERATIONS
 
-__all__ = ["after_first", "after_second", "luma", "original", "plan", "value_before"]
+__all__ = ["after_first", "after_second", "blend", "luma", "original", "plan", "value_before"]
 
 
 def _id(name: str) -> tl.constexpr:
@@ -58,7 +58,7 @@ def _cos_sin(angle):
 
 
 @triton.jit
-def plan(op, argument, H, W):
+def plan(op, argument, H: tl.constexpr, W: tl.constexpr):
     """The six fixed-point coefficients of an operation's affine map; the identity for most."""
     v = argument.to(tl.float64)
     a0 = op * 0 + 65536
@@ -93,15 +93,18 @@ def plan(op, argument, H, W):
 
 
 @triton.jit
-def original(source, y, x, inside, H, W, C: tl.constexpr):
-    """The three channels of an image at (y, x); black outside. A grey image gives one, thrice."""
+def original(source, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
+    """The three channels of an image at (y, x); arbitrary where not `inside`.
+
+    A grey image gives its one channel thrice.
+    """
     at = y * W + x
-    v0 = tl.load(source + at, mask=inside, other=0).to(tl.int32)
+    v0 = tl.load(source + at, mask=inside).to(tl.int32)
     v1 = v0
     v2 = v0
     if C == 3:
-        v1 = tl.load(source + H * W + at, mask=inside, other=0).to(tl.int32)
-        v2 = tl.load(source + 2 * H * W + at, mask=inside, other=0).to(tl.int32)
+        v1 = tl.load(source + at + H * W, mask=inside).to(tl.int32)
+        v2 = tl.load(source + at + 2 * H * W, mask=inside).to(tl.int32)
     return v0, v1, v2
 
 
@@ -115,7 +118,7 @@ def luma(v0, v1, v2, C: tl.constexpr):
 
 
 @triton.jit
-def _blend(first, second, weight):
+def blend(first, second, weight):
     """Truncated `first + weight·(second − first)`, product and sum rounded separately."""
     delta = (second - first).to(tl.float32) * weight
     moved = first.to(tl.float32) + delta
@@ -123,60 +126,28 @@ def _blend(first, second, weight):
 
 
 @triton.jit
-def _stretch(v, low, high):
-    """Autocontrast of one channel, in float64 as Pillow."""
-    scale = 255.0 / tl.maximum(high - low, 1).to(tl.float64)
-    offset = -low.to(tl.float64) * scale
-    value = (v.to(tl.float64) * scale + offset).to(tl.int32)
-    return tl.where(high > low, tl.minimum(tl.maximum(value, 0), 255), v)
+def _toned(op):
+    """Whether an operation is a look-up table; their ids lie together but for Color's."""
+    return (op >= AUTOCONTRAST) & (op <= BRIGHTNESS) & (op != COLOR)
 
 
 @triton.jit
-def _pointwise(v0, v1, v2, s0, s1, s2, y, x, inside, slot, stats, H, W, C: tl.constexpr):
-    """An operation on values at their place; s0 to s2 are the sums of their 3×3 neighbourhoods."""
+def _pointwise(
+    v0, v1, v2, y, x, inside, slot, tables, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr
+):
+    """The operations that map a pixel's values without looking at its neighbours."""
     op, argument, center_y, center_x, partner = slot[0], slot[1], slot[2], slot[3], slot[4]
-    if op == INVERT:
-        v0 = 255 - v0
-        v1 = 255 - v1
-        v2 = 255 - v2
-    elif op == SOLARIZE:
-        v0 = tl.where(v0.to(tl.float32) < argument, v0, 255 - v0)
-        v1 = tl.where(v1.to(tl.float32) < argument, v1, 255 - v1)
-        v2 = tl.where(v2.to(tl.float32) < argument, v2, 255 - v2)
-    elif op == POSTERIZE:
-        drop = 8 - argument.to(tl.int32)
-        v0 = (v0 >> drop) << drop
-        v1 = (v1 >> drop) << drop
-        v2 = (v2 >> drop) << drop
-    elif op == AUTOCONTRAST:
-        v0 = _stretch(v0, stats[0], stats[3])
-        v1 = _stretch(v1, stats[1], stats[4])
-        v2 = _stretch(v2, stats[2], stats[5])
-    elif op == EQUALIZE:
-        v0 = tl.gather(stats[6], v0, 0)
+    if _toned(op):
+        # A pixel outside may hold any bits; its place in the table must still be one of 256.
+        v0 = tl.gather(tables[0], v0 & 255, 0)
         if C == 3:
-            v1 = tl.gather(stats[7], v1, 0)
-            v2 = tl.gather(stats[8], v2, 0)
-    elif op == BRIGHTNESS:
-        black = v0 * 0
-        v0 = _blend(black, v0, argument)
-        v1 = _blend(black, v1, argument)
-        v2 = _blend(black, v2, argument)
-    elif op == CONTRAST:
-        mean = v0 * 0 + stats[0]
-        v0 = _blend(mean, v0, argument)
-        v1 = _blend(mean, v1, argument)
-        v2 = _blend(mean, v2, argument)
+            v1 = tl.gather(tables[1], v1 & 255, 0)
+            v2 = tl.gather(tables[2], v2 & 255, 0)
     elif op == COLOR:
         grey = luma(v0, v1, v2, C)
-        v0 = _blend(grey, v0, argument)
-        v1 = _blend(grey, v1, argument)
-        v2 = _blend(grey, v2, argument)
-    elif op == SHARPNESS:
-        inner = (y > 0) & (x > 0) & (y < H - 1) & (x < W - 1)
-        v0 = tl.where(inner, _blend((2 * (s0 + 4 * v0) + 13) // 26, v0, argument), v0)
-        v1 = tl.where(inner, _blend((2 * (s1 + 4 * v1) + 13) // 26, v1, argument), v1)
-        v2 = tl.where(inner, _blend((2 * (s2 + 4 * v2) + 13) // 26, v2, argument), v2)
+        v0 = blend(grey, v0, argument)
+        v1 = blend(grey, v1, argument)
+        v2 = blend(grey, v2, argument)
     elif op == CUTOUT:
         side = tl.floor(argument.to(tl.float64) + 0.5).to(tl.int32)
         top = y - (center_y - (side >> 1))
@@ -190,82 +161,128 @@ def _pointwise(v0, v1, v2, s0, s1, s2, y, x, inside, slot, stats, H, W, C: tl.co
             v0 = tl.where(cut, FILL_L, v0)
     elif op == SAMPLE_PAIRING:
         p0, p1, p2 = original(partner, y, x, inside, H, W, C)
-        v0 = _blend(v0, p0, argument)
-        v1 = _blend(v1, p1, argument)
-        v2 = _blend(v2, p2, argument)
-    return tl.where(inside, v0, 0), tl.where(inside, v1, 0), tl.where(inside, v2, 0)
+        v0 = blend(v0, p0, argument)
+        v1 = blend(v1, p1, argument)
+        v2 = blend(v2, p2, argument)
+    return v0, v1, v2
 
 
 @triton.jit
 def _moved(y, x, slot):
-    """Where an operation takes pixel (y, x) from."""
+    """Where a geometric operation takes pixel (y, x) from."""
     x_in = (slot[5] * x + slot[6] * y + slot[7]) >> 16
     y_in = (slot[8] * x + slot[9] * y + slot[10]) >> 16
     return y_in, x_in
 
 
 @triton.jit
-def _taps(slot):
-    """First and last neighbour (of 0 to 8) that an operation reads; 4 is the pixel itself."""
-    sharp = (slot[0] == SHARPNESS).to(tl.int32)
-    return 4 - 4 * sharp, 5 + 4 * sharp
+def _within(y, x, H: tl.constexpr, W: tl.constexpr):
+    # Negative numbers are large ones without a sign: one comparison an axis.
+    return (y.to(tl.uint32) < H) & (x.to(tl.uint32) < W)
 
 
 @triton.jit
-def after_first(source, y, x, inside, slot, stats, H, W, C: tl.constexpr):
-    """The values at (y, x) after one operation."""
-    y_in, x_in = _moved(y, x, slot)
+def _sharpened(v, total, inner, factor):
+    """Blend a value with its smoothed version, from the sum of its 3×3 neighbourhood."""
+    return tl.where(inner, blend((2 * (total + 4 * v) + 13) // 26, v, factor), v)
+
+
+@triton.jit
+def after_first(
+    source, y, x, inside, slot, tables, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr
+):
+    """The values at (y, x) after one operation; arbitrary where not `inside`."""
+    moving = (slot[0] >= 0) & (slot[0] <= ROTATE)
+    if moving:
+        y_in, x_in = _moved(y, x, slot)
+        here = inside & _within(y_in, x_in, H, W)
+        v0, v1, v2 = original(source, y_in, x_in, here, H, W, C)
+        v0 = tl.where(here, v0, 0)
+        v1 = tl.where(here, v1, 0)
+        v2 = tl.where(here, v2, 0)
+    else:
+        v0, v1, v2 = original(source, y, x, inside, H, W, C)
+        v0, v1, v2 = _pointwise(v0, v1, v2, y, x, inside, slot, tables, H, W, C)
+    if slot[0] == SHARPNESS:
+        s0 = v0 * 0
+        s1 = s0
+        s2 = s0
+        for tap in range(9):
+            yy = y + (tap // 3 - 1)
+            xx = x + (tap % 3 - 1)
+            here = inside & _within(yy, xx, H, W)
+            t0, t1, t2 = original(source, yy, xx, here, H, W, C)
+            s0 += tl.where(here, t0, 0)
+            s1 += tl.where(here, t1, 0)
+            s2 += tl.where(here, t2, 0)
+        inner = (y > 0) & (x > 0) & (y < H - 1) & (x < W - 1)
+        v0 = _sharpened(v0, s0, inner, slot[1])
+        v1 = _sharpened(v1, s1, inner, slot[1])
+        v2 = _sharpened(v2, s2, inner, slot[1])
+    return v0, v1, v2
+
+
+@triton.jit
+def after_second(
+    source, y, x, inside, slot1, tables1, slot2, tables2,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr,
+):  # fmt: skip
+    """The values at (y, x) after two operations; arbitrary where not `inside`."""
+    moving = (slot2[0] >= 0) & (slot2[0] <= ROTATE)
+    sharp = slot2[0] == SHARPNESS
+    y_in = y
+    x_in = x
+    here = inside
+    if moving:
+        y_in, x_in = _moved(y, x, slot2)
+        here = inside & _within(y_in, x_in, H, W)
     v0 = y * 0
     v1 = v0
     v2 = v0
     s0 = v0
     s1 = v0
     s2 = v0
-    start, stop = _taps(slot)
-    for tap in range(start, stop):
-        yy = y_in + (tap // 3 - 1)
-        xx = x_in + (tap % 3 - 1)
-        here = inside & (xx >= 0) & (xx < W) & (yy >= 0) & (yy < H)
-        t0, t1, t2 = original(source, yy, xx, here, H, W, C)
-        s0 += t0
-        s1 += t1
-        s2 += t2
-        v0 = tl.where(tap == 4, t0, v0)
-        v1 = tl.where(tap == 4, t1, v1)
-        v2 = tl.where(tap == 4, t2, v2)
-    return _pointwise(v0, v1, v2, s0, s1, s2, y, x, inside, slot, stats, H, W, C)
+    # Sharpness asks for nine pixels of the image before it, everything else for one: a loop of
+    # nine or one keeps a single copy of the first operation's code.
+    for tap in range(tl.where(sharp, 0, 4), tl.where(sharp, 9, 5)):
+        yy = y_in
+        xx = x_in
+        at = here
+        if sharp:
+            yy = y + (tap // 3 - 1)
+            xx = x + (tap % 3 - 1)
+            at = inside & _within(yy, xx, H, W)
+        t0, t1, t2 = after_first(source, yy, xx, at, slot1, tables1, H, W, C)
+        if sharp:
+            s0 += tl.where(at, t0, 0)
+            s1 += tl.where(at, t1, 0)
+            s2 += tl.where(at, t2, 0)
+        if tap == 4:
+            v0 = t0
+            v1 = t1
+            v2 = t2
+    if moving:
+        v0 = tl.where(here, v0, 0)
+        v1 = tl.where(here, v1, 0)
+        v2 = tl.where(here, v2, 0)
+    elif sharp:
+        inner = (y > 0) & (x > 0) & (y < H - 1) & (x < W - 1)
+        v0 = _sharpened(v0, s0, inner, slot2[1])
+        v1 = _sharpened(v1, s1, inner, slot2[1])
+        v2 = _sharpened(v2, s2, inner, slot2[1])
+    else:
+        v0, v1, v2 = _pointwise(v0, v1, v2, y, x, inside, slot2, tables2, H, W, C)
+    return v0, v1, v2
 
 
 @triton.jit
-def after_second(source, y, x, inside, slot1, stats1, slot2, stats2, H, W, C: tl.constexpr):
-    """The values at (y, x) after two operations."""
-    y_in, x_in = _moved(y, x, slot2)
-    v0 = y * 0
-    v1 = v0
-    v2 = v0
-    s0 = v0
-    s1 = v0
-    s2 = v0
-    start, stop = _taps(slot2)
-    for tap in range(start, stop):
-        yy = y_in + (tap // 3 - 1)
-        xx = x_in + (tap % 3 - 1)
-        here = inside & (xx >= 0) & (xx < W) & (yy >= 0) & (yy < H)
-        t0, t1, t2 = after_first(source, yy, xx, here, slot1, stats1, H, W, C)
-        s0 += t0
-        s1 += t1
-        s2 += t2
-        v0 = tl.where(tap == 4, t0, v0)
-        v1 = tl.where(tap == 4, t1, v1)
-        v2 = tl.where(tap == 4, t2, v2)
-    return _pointwise(v0, v1, v2, s0, s1, s2, y, x, inside, slot2, stats2, H, W, C)
-
-
-@triton.jit
-def value_before(source, y, x, inside, slot1, stats1, H, W, C: tl.constexpr, SLOT: tl.constexpr):
+def value_before(
+    source, y, x, inside, slot1, tables1,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, SLOT: tl.constexpr,
+):  # fmt: skip
     """The values at (y, x) that a slot finds: the original's, or those after the first slot."""
     if SLOT == 0:
         v0, v1, v2 = original(source, y, x, inside, H, W, C)
     else:
-        v0, v1, v2 = after_first(source, y, x, inside, slot1, stats1, H, W, C)
+        v0, v1, v2 = after_first(source, y, x, inside, slot1, tables1, H, W, C)
     return v0, v1, v2
