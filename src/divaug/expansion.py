@@ -10,7 +10,7 @@ from divaug.operations.checks import check_images
 from divaug.operations.execution import transform_in_place
 from divaug.operations.table import TABLE
 from divaug.policies import Policy, Uniform
-from divaug.policies.base import TablePolicy
+from divaug.policies.base import TablePolicy, check_policy
 from divaug.policies.table import Partners
 from divaug.randomness import Stream, check_index, check_seed
 from divaug.subpolicies import SubPolicies
@@ -37,6 +37,10 @@ def expand(
     backend: str | None = None,
 ) -> tuple[Tensor, SubPolicies]:
     """Draw E sub-policies for every image and apply them.
+
+    In PyTorch, memory beyond the result is bounded by one chunk: 24 bytes for each of its
+    `CHUNK_CANDIDATE_PIXELS` pixels (48 MiB), 512 bytes for the draws of each candidate, and 32 MiB
+    more where the default augmentation resizes.
 
     Args:
         images: uint8 `[B,C,H,W]` (or float in [0, 1], quantised to 8 bits).
@@ -65,14 +69,7 @@ def expand(
     """
     check_images(images)
     originals = to_bytes(images).contiguous()
-    if num_candidates < 1 or num_candidates >= 1 << 16:
-        raise ValueError(f"`num_candidates` must lie in [1, 65535], got {num_candidates}.")
-    if dtype is not None and default is None:
-        raise ValueError("`dtype` goes with `default`: without it candidates are uint8.")
-    if default is not None and len(default.mean) != images.shape[1]:
-        raise ValueError(
-            f"`default` is for {len(default.mean)} channels, `images` have {images.shape[1]}."
-        )
+    _check(num_candidates, policy, default, dtype, images.shape[1])
     stream = Stream(check_seed(seed), step, check_index(index, len(images), images.device))
     shared = _check_pool(pool, originals)
     own = stream.index if pool is not None else check_index(None, len(images), images.device)
@@ -266,6 +263,28 @@ def _render_kernel(
             rows = draws.rows(start, start + chunk)
             finish(between[part], default, rows, out[part], jitter_kernel)
     return _by_image(out, E)
+
+
+def _check(
+    num_candidates: int,
+    policy: Policy | None,
+    default: DefaultAugmentation | None,
+    dtype: torch.dtype | None,
+    channels: int,
+) -> None:
+    if isinstance(num_candidates, bool) or not isinstance(num_candidates, int):
+        raise TypeError(f"`num_candidates` must be an int, got {type(num_candidates).__name__}.")
+    if not 1 <= num_candidates < 1 << 16:
+        raise ValueError(f"`num_candidates` must lie in [1, 65535], got {num_candidates}.")
+    check_policy(policy)
+    if dtype is not None and default is None:
+        raise ValueError("`dtype` goes with `default`: without it candidates are uint8.")
+    if dtype is not None and not dtype.is_floating_point:
+        raise ValueError(f"`dtype` must be a float, got {dtype}: candidates are normalised.")
+    if default is not None and len(default.mean) != channels:
+        raise ValueError(
+            f"`default` is for {len(default.mean)} channels, `images` have {channels}."
+        )
 
 
 def _check_pool(pool: Tensor | None, originals: Tensor) -> Tensor:

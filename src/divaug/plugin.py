@@ -9,8 +9,10 @@ from divaug.default_augmentation import DefaultAugmentation, plain
 from divaug.expansion import expand
 from divaug.operations.checks import unknown_name
 from divaug.policies import Policy, Uniform
+from divaug.policies.base import check_policy
+from divaug.randomness import check_seed
 from divaug.records import Record, Sums
-from divaug.scoring import score
+from divaug.scoring import dtype_of, score
 from divaug.selection import METHODS, select
 from divaug.subpolicies import SubPolicies
 
@@ -70,13 +72,14 @@ class DivAug:
             )
         if method not in METHODS:
             raise ValueError(unknown_name("method", str(method), tuple(METHODS)))
+        check_policy(policy)
         self.model = model
         self.num_candidates = num_candidates
         self.num_selected = num_selected
         self.policy = policy or Uniform()
         self.default = default
         self.method = method
-        self.seed = seed
+        self.seed = check_seed(seed)
         self.pool = pool
         self.dtype = dtype
         self.channels_last = channels_last
@@ -127,7 +130,7 @@ class DivAug:
             step=self._step,
             epoch=epoch,
             pool=self.pool,
-            dtype=self.dtype or _dtype_of(self.model),
+            dtype=self.dtype or dtype_of(self.model),
             channels_last=self.channels_last,
             backend=self.backend,
         )
@@ -150,7 +153,8 @@ class DivAug:
     def _score(self, candidates: Tensor) -> Tensor:
         if METHODS[self.method].needs_probs:
             return score(self.model, candidates, chunk_size=self.chunk_size)
-        return torch.full((*candidates.shape[:2], 2), 0.5, device=candidates.device)
+        # Nobody asked the model: its predictions, and so their diversity, are not a number.
+        return torch.full((*candidates.shape[:2], 2), torch.nan, device=candidates.device)
 
     def _note(self, probs: Tensor, chosen: Tensor, subpolicies: SubPolicies) -> None:
         if self._sums is None or self._sums.applied.device != probs.device:
@@ -180,10 +184,6 @@ class DivAug:
             raise ValueError(f"the state must hold `step` and `seed`, got {sorted(state)}.")
         self.seed = int(state["seed"])
         self._step.fill_(int(state["step"]))
-
-
-def _dtype_of(model: nn.Module) -> torch.dtype:
-    return next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
 
 
 def _take(candidates: Tensor, chosen: Tensor, channels_last: bool) -> Tensor:

@@ -20,8 +20,9 @@ class Record:
         operations: operation → how often a kept sub-policy applied it.
         drawn: operation → how often a kept sub-policy held it, applied or not.
         probability: operation → mean probability it was kept with (NaN where it never was).
-        diversity_kept: mean Variance Diversity of the kept candidates (0 where no model was asked).
-        diversity_all: mean Variance Diversity of all candidates (likewise).
+        diversity_kept: mean Variance Diversity of the kept candidates; NaN where the method does
+            not ask the model.
+        diversity_all: mean Variance Diversity of all candidates; NaN likewise.
     """
 
     images: int
@@ -45,6 +46,7 @@ class Sums:
     probability: Tensor
     diversity: Tensor  # of the kept, of all
     images: Tensor
+    asked: bool = False  # whether a model's predictions were ever added
 
     @staticmethod
     def zeros(names: list[str], device: torch.device) -> "Sums":
@@ -72,6 +74,7 @@ class Sums:
 
     def add_diversity(self, probs: Tensor, chosen: Tensor) -> None:
         """Add the diversity of the chosen `[B,S]` and of all candidates `[B,E,D]`."""
+        self.asked = True
         of_kept = variance_diversity(probs.take_along_dim(chosen[..., None], 1))
         self.diversity += torch.stack([of_kept.sum(), variance_diversity(probs).sum()])
 
@@ -85,7 +88,8 @@ class Sums:
         drawn, applied = self.drawn.tolist(), self.applied.tolist()
         mean = (self.probability / self.drawn).tolist()
         images = int(self.images)
-        kept, everything = (self.diversity / max(images, 1)).tolist()
+        diversity = self.diversity if self.asked else torch.full((2,), torch.nan)
+        kept, everything = (diversity / max(images, 1)).tolist()
         return Record(
             images,
             dict(zip(self.names, applied, strict=True)),

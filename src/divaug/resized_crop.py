@@ -1,7 +1,9 @@
 """The further default augmentation of ImageNet: resized crop, colour jitter and lighting.
 
 The crop is resized with Pillow's antialiased bilinear filter, to the bit: its fixed-point weights
-are whole numbers, so two matrix products in float64 are exact.
+are whole numbers, so two matrix products in float64 are exact. Rows are resized first and columns
+second, each rounded to bytes, as Pillow does up to version 12; version 13 begins with the columns
+where the height shrinks much more than the width, which moves some bytes by one.
 """
 
 import itertools

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-__all__ = ["evaluating", "logits_of", "score"]
+__all__ = ["dtype_of", "evaluating", "logits_of", "score"]
 
 
 @contextmanager
@@ -20,6 +20,11 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+def dtype_of(model: nn.Module) -> torch.dtype:
+    """The dtype of the model's parameters; float32 where it has none."""
+    return next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
 
 
 def logits_of(output: object) -> Tensor:
@@ -44,7 +49,7 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
 
     Args:
         model: any module that returns logits; also wrapped in DDP or compiled.
-        candidates: `[B,E,C,H,W]`; uint8 candidates are scaled to [0, 1].
+        candidates: `[B,E,C,H,W]`; uint8 candidates are scaled to [0, 1], in the model's dtype.
         chunk_size: most candidates in one forward pass; None for all at once.
 
     Returns:
@@ -81,7 +86,7 @@ def _without_ddp(model: nn.Module) -> nn.Module:
 
 def _forward(model: nn.Module, images: Tensor) -> Tensor:
     if images.dtype == torch.uint8:
-        images = images.to(torch.float32).div_(255)
+        images = images.to(torch.float32).div_(255).to(dtype_of(model))
     logits = logits_of(model(images))
     if logits.ndim != 2 or len(logits) != len(images) or logits.shape[1] < 2:
         raise ValueError(

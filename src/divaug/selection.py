@@ -31,8 +31,10 @@ LARGEST_SUM = (1 << BITS) + (1 << (BITS - 4))
 
 def _fixed_point(probs: Tensor) -> tuple[Tensor, Tensor]:
     """Whole numbers `[B,E,D]` int64, and which vectors `[B,E]` are finite probabilities."""
-    finite = probs.isfinite().all(-1)
-    safe = torch.where(finite[..., None], probs.to(torch.float32), 0.0).clamp(0.0, 1.0)
+    # Cast first: a double beyond float32 is as infinite here as in the kernel.
+    single = probs.to(torch.float32)
+    finite = single.isfinite().all(-1)
+    safe = torch.where(finite[..., None], single, 0.0).clamp(0.0, 1.0)
     fixed = (safe * (1 << BITS)).to(torch.int64)
     return fixed, finite & (fixed.sum(-1) <= LARGEST_SUM)
 

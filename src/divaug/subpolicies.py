@@ -1,7 +1,7 @@
 """Drawn sub-policies as data: which operations, how strong, where, and what they came from."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,11 @@ class SubPolicies:
         """Where the tensors live."""
         return self.operation.device
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the operations that the ids point to."""
+        return tuple(operation.name for operation in self.operations)
+
     def tensors(self) -> dict[str, Tensor]:
         """The tensors by name."""
         return {name: getattr(self, name) for name in _DTYPES}
@@ -73,7 +78,8 @@ class SubPolicies:
     def __getitem__(self, key: Any) -> "SubPolicies":
         keys = key if isinstance(key, tuple) else (key,)
         leading = self.operation.ndim - 1
-        if len(keys) > leading or any(k is Ellipsis or k is None for k in keys):
+        axes = sum(_axes(k) for k in keys)
+        if axes > leading or any(k is Ellipsis or k is None for k in keys):
             raise IndexError(f"sub-policies are indexed along their {leading} leading axes only.")
         return self._map(lambda tensor: tensor[keys])
 
@@ -86,13 +92,17 @@ class SubPolicies:
 
     def flatten(self) -> "SubPolicies":
         """All leading axes as one: `[N,K]`."""
-        n = self.operation.ndim - 1
-        return self._map(lambda tensor: tensor.flatten(0, n - 1)) if n > 1 else self
+        leading = self.operation.ndim - 1
+        if leading == 0:  # a single sub-policy
+            return self._map(lambda tensor: tensor[None])
+        return self._map(lambda tensor: tensor.flatten(0, leading - 1))
 
     @staticmethod
     def concatenate(parts: Sequence["SubPolicies"]) -> "SubPolicies":
         """Join along the first axis; all parts must share one table of operations."""
-        names = {tuple(op.name for op in part.operations) for part in parts}
+        if not parts:
+            raise ValueError("`parts` must hold at least one batch of sub-policies.")
+        names = {part.names for part in parts}
         if len(names) != 1:
             raise ValueError(f"sub-policies of {len(names)} different tables cannot be joined.")
         joined = {n: torch.cat([getattr(p, n) for p in parts]) for n in _DTYPES}
@@ -101,7 +111,8 @@ class SubPolicies:
     def equal(self, other: "SubPolicies") -> bool:
         """Whether both hold the same values (on the same device)."""
         mine, theirs = self.tensors(), other.tensors()
-        return all(torch.equal(mine[name], theirs[name]) for name in _DTYPES)
+        same = all(torch.equal(mine[name], theirs[name]) for name in _DTYPES)
+        return same and self.names == other.names
 
     def describe(self) -> list[str]:
         """One line of text for each sub-policy, for people.
@@ -133,7 +144,7 @@ class SubPolicies:
 
     def to_json(self) -> str:
         """Text that `from_json` turns back into the same values."""
-        content: dict[str, Any] = {"operations": [op.name for op in self.operations]}
+        content: dict[str, Any] = {"operations": list(self.names)}
         content |= {name: tensor.tolist() for name, tensor in self.tensors().items()}
         return json.dumps({"format": "divaug.subpolicies/1", "shape": list(self.shape), **content})
 
@@ -146,24 +157,37 @@ class SubPolicies:
         missing = [n for n in (*_DTYPES, "operations", "shape") if n not in content]
         if missing:
             raise ValueError(f"the sub-policies lack `{missing[0]}`.")
-        shape = content["shape"]
-        read = {n: torch.tensor(content[n], dtype=dtype) for n, dtype in _DTYPES.items()}
-        read = {n: t.view([*shape, 2] if n == "center" else shape) for n, t in read.items()}
+        read = {name: _read(name, content[name], content["shape"]) for name in _DTYPES}
         return _checked(read, _table(content["operations"], extra))
 
     def save(self, path: str | Path) -> None:
         """Write tensors to a file (`torch.save` of plain tensors and names)."""
-        names = [op.name for op in self.operations]
-        torch.save({"operations": names, **self.to("cpu").tensors()}, path)
+        torch.save({"operations": list(self.names), **self.to("cpu").tensors()}, path)
 
     @staticmethod
     def load(path: str | Path, extra: Sequence[Operation] = ()) -> "SubPolicies":
         """Read what `save` wrote; nothing but tensors and names is unpickled."""
-        content: Mapping[str, Any] = torch.load(path, weights_only=True)
+        content = torch.load(path, weights_only=True)
+        if not isinstance(content, dict):
+            raise ValueError(f"{path} does not hold sub-policies but {type(content).__name__}.")
         missing = [n for n in (*_DTYPES, "operations") if n not in content]
         if missing:
             raise ValueError(f"{path} does not hold sub-policies: `{missing[0]}` is missing.")
         return _checked({n: content[n] for n in _DTYPES}, _table(content["operations"], extra))
+
+
+def _axes(key: Any) -> int:
+    """How many axes a part of an index takes: a mask takes all of its own."""
+    return key.ndim if isinstance(key, Tensor) and key.dtype == torch.bool else 1
+
+
+def _read(name: str, values: Any, shape: Sequence[int]) -> Tensor:
+    """Nested lists as a tensor; lists without elements do not tell their shape."""
+    whole = (*shape, 2) if name == "center" else tuple(shape)
+    try:
+        return torch.tensor(values, dtype=_DTYPES[name]).view(whole)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"`{name}` must be nested lists of shape {whole}: {error}") from error
 
 
 def _table(names: Sequence[str], extra: Sequence[Operation]) -> tuple[Operation, ...]:

@@ -3,6 +3,8 @@
 An output pixel asks the last operation, which asks the one before for the pixels it needs: one
 where it moves or maps values, nine for Sharpness. Nothing in between is ever stored. Every line is
 the arithmetic of `divaug.operations`, and the kernels are compiled without fused multiply-adds.
+
+A pixel is one integer: its three bytes side by side, red lowest. Most operations move it whole.
 """
 
 import triton
@@ -12,7 +14,7 @@ from divaug.operations import geometry
 from divaug.operations.occlusion import FILL_GREY, FILL_RGB
 from divaug.operations.table import OPERATIONS
 
-__all__ = ["after_first", "after_second", "blend", "luma", "original", "plan", "value_before"]
+__all__ = ["after_first", "after_second", "blend", "channel", "luma", "original", "plan"]
 
 
 def _id(name: str) -> tl.constexpr:
@@ -26,7 +28,7 @@ SOLARIZE, POSTERIZE = _id("Solarize"), _id("Posterize")
 CONTRAST, COLOR = _id("Contrast"), _id("Color")
 BRIGHTNESS, SHARPNESS = _id("Brightness"), _id("Sharpness")
 CUTOUT, SAMPLE_PAIRING = _id("Cutout"), _id("SamplePairing")
-FILL_0, FILL_1, FILL_2 = (tl.constexpr(value) for value in FILL_RGB)
+FILL = tl.constexpr(FILL_RGB[0] | FILL_RGB[1] << 8 | FILL_RGB[2] << 16)
 SIN_TERMS, COS_TERMS = tl.constexpr(geometry.SIN_TERMS), tl.constexpr(geometry.COS_TERMS)
 FILL_L = tl.constexpr(FILL_GREY[0])
 
@@ -93,27 +95,35 @@ def plan(op, argument, H: tl.constexpr, W: tl.constexpr):
 
 
 @triton.jit
-def original(source, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
-    """The three channels of an image at (y, x); arbitrary where not `inside`.
-
-    A grey image gives its one channel thrice.
-    """
-    at = y * W + x
-    v0 = tl.load(source + at, mask=inside).to(tl.int32)
-    v1 = v0
-    v2 = v0
-    if C == 3:
-        v1 = tl.load(source + at + H * W, mask=inside).to(tl.int32)
-        v2 = tl.load(source + at + 2 * H * W, mask=inside).to(tl.int32)
-    return v0, v1, v2
+def channel(pixel, c: tl.constexpr):
+    """One byte of a pixel."""
+    return (pixel >> (8 * c)) & 255
 
 
 @triton.jit
-def luma(v0, v1, v2, C: tl.constexpr):
-    """Pillow's grey value."""
-    grey = v0
+def _pixel(red, green, blue):
+    return red | (green << 8) | (blue << 16)
+
+
+@triton.jit
+def original(source, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
+    """The pixels of an image at (y, x); arbitrary where not `inside`."""
+    at = y * W + x
+    pixel = tl.load(source + at, mask=inside).to(tl.int32)
     if C == 3:
-        grey = (v0 * 19595 + v1 * 38470 + v2 * 7471 + 32768) >> 16
+        green = tl.load(source + at + H * W, mask=inside).to(tl.int32)
+        blue = tl.load(source + at + 2 * H * W, mask=inside).to(tl.int32)
+        pixel = _pixel(pixel, green, blue)
+    return pixel
+
+
+@triton.jit
+def luma(pixel, C: tl.constexpr):
+    """Pillow's grey value."""
+    grey = pixel
+    if C == 3:
+        red, green, blue = channel(pixel, 0), channel(pixel, 1), channel(pixel, 2)
+        grey = (red * 19595 + green * 38470 + blue * 7471 + 32768) >> 16
     return grey
 
 
@@ -126,6 +136,16 @@ def blend(first, second, weight):
 
 
 @triton.jit
+def _blend_pixels(first, second, weight, C: tl.constexpr):
+    out = blend(channel(first, 0), channel(second, 0), weight)
+    if C == 3:
+        green = blend(channel(first, 1), channel(second, 1), weight)
+        blue = blend(channel(first, 2), channel(second, 2), weight)
+        out = _pixel(out, green, blue)
+    return out
+
+
+@triton.jit
 def _toned(op):
     """Whether an operation is a look-up table; their ids lie together but for Color's."""
     return (op >= AUTOCONTRAST) & (op <= BRIGHTNESS) & (op != COLOR)
@@ -133,38 +153,31 @@ def _toned(op):
 
 @triton.jit
 def _pointwise(
-    v0, v1, v2, y, x, inside, slot, tables, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr
+    pixel, y, x, inside, slot, tables, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr
 ):
-    """The operations that map a pixel's values without looking at its neighbours."""
+    """The operations that map a pixel without looking at its neighbours."""
     op, argument, center_y, center_x, partner = slot[0], slot[1], slot[2], slot[3], slot[4]
     if _toned(op):
-        # A pixel outside may hold any bits; its place in the table must still be one of 256.
-        v0 = tl.gather(tables[0], v0 & 255, 0)
+        red = tl.gather(tables[0], channel(pixel, 0), 0)
         if C == 3:
-            v1 = tl.gather(tables[1], v1 & 255, 0)
-            v2 = tl.gather(tables[2], v2 & 255, 0)
+            green = tl.gather(tables[1], channel(pixel, 1), 0)
+            blue = tl.gather(tables[2], channel(pixel, 2), 0)
+            red = _pixel(red, green, blue)
+        pixel = red
     elif op == COLOR:
-        grey = luma(v0, v1, v2, C)
-        v0 = blend(grey, v0, argument)
-        v1 = blend(grey, v1, argument)
-        v2 = blend(grey, v2, argument)
+        if C == 3:
+            grey = luma(pixel, C)
+            pixel = _blend_pixels(_pixel(grey, grey, grey), pixel, argument, C)
     elif op == CUTOUT:
         side = tl.floor(argument.to(tl.float64) + 0.5).to(tl.int32)
         top = y - (center_y - (side >> 1))
         left = x - (center_x - (side >> 1))
         cut = (top >= 0) & (top < side) & (left >= 0) & (left < side)
-        if C == 3:
-            v0 = tl.where(cut, FILL_0, v0)
-            v1 = tl.where(cut, FILL_1, v1)
-            v2 = tl.where(cut, FILL_2, v2)
-        else:
-            v0 = tl.where(cut, FILL_L, v0)
+        pixel = tl.where(cut, FILL if C == 3 else FILL_L, pixel)
     elif op == SAMPLE_PAIRING:
-        p0, p1, p2 = original(partner, y, x, inside, H, W, C)
-        v0 = blend(v0, p0, argument)
-        v1 = blend(v1, p1, argument)
-        v2 = blend(v2, p2, argument)
-    return v0, v1, v2
+        other = original(partner, y, x, inside, H, W, C)
+        pixel = _blend_pixels(pixel, other, argument, C)
+    return pixel
 
 
 @triton.jit
@@ -182,44 +195,49 @@ def _within(y, x, H: tl.constexpr, W: tl.constexpr):
 
 
 @triton.jit
-def _sharpened(v, total, inner, factor):
-    """Blend a value with its smoothed version, from the sum of its 3×3 neighbourhood."""
-    return tl.where(inner, blend((2 * (total + 4 * v) + 13) // 26, v, factor), v)
+def _smoothed(total, middle):
+    """Pillow's SMOOTH of one channel from the sum of its 3×3 neighbourhood."""
+    return (2 * (total + 4 * middle) + 13) // 26
+
+
+@triton.jit
+def _sharpened(
+    pixel, outer, green, y, x, factor, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr
+):
+    """Blend with the smoothed pixel; `outer` holds red's sum and, 16 bits up, blue's."""
+    smooth = _smoothed(outer & 0xFFFF, channel(pixel, 0))
+    if C == 3:
+        smooth_green = _smoothed(green, channel(pixel, 1))
+        smooth = _pixel(smooth, smooth_green, _smoothed(outer >> 16, channel(pixel, 2)))
+    inner = (y > 0) & (x > 0) & (y < H - 1) & (x < W - 1)
+    return tl.where(inner, _blend_pixels(smooth, pixel, factor, C), pixel)
 
 
 @triton.jit
 def after_first(
     source, y, x, inside, slot, tables, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr
 ):
-    """The values at (y, x) after one operation; arbitrary where not `inside`."""
-    moving = (slot[0] >= 0) & (slot[0] <= ROTATE)
-    if moving:
+    """The pixels at (y, x) after one operation; arbitrary where not `inside`."""
+    if (slot[0] >= 0) & (slot[0] <= ROTATE):
         y_in, x_in = _moved(y, x, slot)
         here = inside & _within(y_in, x_in, H, W)
-        v0, v1, v2 = original(source, y_in, x_in, here, H, W, C)
-        v0 = tl.where(here, v0, 0)
-        v1 = tl.where(here, v1, 0)
-        v2 = tl.where(here, v2, 0)
+        pixel = tl.where(here, original(source, y_in, x_in, here, H, W, C), 0)
     else:
-        v0, v1, v2 = original(source, y, x, inside, H, W, C)
-        v0, v1, v2 = _pointwise(v0, v1, v2, y, x, inside, slot, tables, H, W, C)
-    if slot[0] == SHARPNESS:
-        s0 = v0 * 0
-        s1 = s0
-        s2 = s0
-        for tap in range(9):
-            yy = y + (tap // 3 - 1)
-            xx = x + (tap % 3 - 1)
-            here = inside & _within(yy, xx, H, W)
-            t0, t1, t2 = original(source, yy, xx, here, H, W, C)
-            s0 += tl.where(here, t0, 0)
-            s1 += tl.where(here, t1, 0)
-            s2 += tl.where(here, t2, 0)
-        inner = (y > 0) & (x > 0) & (y < H - 1) & (x < W - 1)
-        v0 = _sharpened(v0, s0, inner, slot[1])
-        v1 = _sharpened(v1, s1, inner, slot[1])
-        v2 = _sharpened(v2, s2, inner, slot[1])
-    return v0, v1, v2
+        pixel = original(source, y, x, inside, H, W, C)
+        if slot[0] == SHARPNESS:
+            outer = y * 0
+            green = y * 0
+            for tap in range(9):
+                yy = y + (tap // 3 - 1)
+                xx = x + (tap % 3 - 1)
+                here = inside & _within(yy, xx, H, W)
+                t = tl.where(here, original(source, yy, xx, here, H, W, C), 0)
+                outer += t & 0xFF00FF
+                green += (t >> 8) & 255
+            pixel = _sharpened(pixel, outer, green, y, x, slot[1], H, W, C)
+        else:
+            pixel = _pointwise(pixel, y, x, inside, slot, tables, H, W, C)
+    return pixel
 
 
 @triton.jit
@@ -227,7 +245,7 @@ def after_second(
     source, y, x, inside, slot1, tables1, slot2, tables2,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
-    """The values at (y, x) after two operations; arbitrary where not `inside`."""
+    """The pixels at (y, x) after two operations; arbitrary where not `inside`."""
     moving = (slot2[0] >= 0) & (slot2[0] <= ROTATE)
     sharp = slot2[0] == SHARPNESS
     y_in = y
@@ -236,12 +254,9 @@ def after_second(
     if moving:
         y_in, x_in = _moved(y, x, slot2)
         here = inside & _within(y_in, x_in, H, W)
-    v0 = y * 0
-    v1 = v0
-    v2 = v0
-    s0 = v0
-    s1 = v0
-    s2 = v0
+    pixel = y * 0
+    outer = y * 0
+    green = y * 0
     # Sharpness asks for nine pixels of the image before it, everything else for one: a loop of
     # nine or one keeps a single copy of the first operation's code.
     for tap in range(tl.where(sharp, 0, 4), tl.where(sharp, 9, 5)):
@@ -252,37 +267,17 @@ def after_second(
             yy = y + (tap // 3 - 1)
             xx = x + (tap % 3 - 1)
             at = inside & _within(yy, xx, H, W)
-        t0, t1, t2 = after_first(source, yy, xx, at, slot1, tables1, H, W, C)
+        t = after_first(source, yy, xx, at, slot1, tables1, H, W, C)
         if sharp:
-            s0 += tl.where(at, t0, 0)
-            s1 += tl.where(at, t1, 0)
-            s2 += tl.where(at, t2, 0)
+            counted = tl.where(at, t, 0)
+            outer += counted & 0xFF00FF
+            green += (counted >> 8) & 255
         if tap == 4:
-            v0 = t0
-            v1 = t1
-            v2 = t2
+            pixel = t
     if moving:
-        v0 = tl.where(here, v0, 0)
-        v1 = tl.where(here, v1, 0)
-        v2 = tl.where(here, v2, 0)
+        pixel = tl.where(here, pixel, 0)
     elif sharp:
-        inner = (y > 0) & (x > 0) & (y < H - 1) & (x < W - 1)
-        v0 = _sharpened(v0, s0, inner, slot2[1])
-        v1 = _sharpened(v1, s1, inner, slot2[1])
-        v2 = _sharpened(v2, s2, inner, slot2[1])
+        pixel = _sharpened(pixel, outer, green, y, x, slot2[1], H, W, C)
     else:
-        v0, v1, v2 = _pointwise(v0, v1, v2, y, x, inside, slot2, tables2, H, W, C)
-    return v0, v1, v2
-
-
-@triton.jit
-def value_before(
-    source, y, x, inside, slot1, tables1,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, SLOT: tl.constexpr,
-):  # fmt: skip
-    """The values at (y, x) that a slot finds: the original's, or those after the first slot."""
-    if SLOT == 0:
-        v0, v1, v2 = original(source, y, x, inside, H, W, C)
-    else:
-        v0, v1, v2 = after_first(source, y, x, inside, slot1, tables1, H, W, C)
-    return v0, v1, v2
+        pixel = _pointwise(pixel, y, x, inside, slot2, tables2, H, W, C)
+    return pixel

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from divaug.kernels.pixels import after_first, after_second, original
+from divaug.kernels.pixels import after_first, after_second, channel, original
 from divaug.kernels.statistics import RECORD, count_kernel, recalled_tables, slot_of, tables_of
 
 __all__ = ["FUSED_PIXELS", "MAX_SLOTS", "jitter_kernel", "render_kernel"]
@@ -48,22 +48,20 @@ def _tile(
             within = (y.to(tl.uint32) < H) & (x.to(tl.uint32) < W)
             inside = within if even else valid & within
     if SLOTS == 0:
-        v0, v1, v2 = original(source, y, x, inside, H, W, C)
+        pixel = original(source, y, x, inside, H, W, C)
     elif SLOTS == 1:
-        v0, v1, v2 = after_first(source, y, x, inside, slot1, tables1, H, W, C)
+        pixel = after_first(source, y, x, inside, slot1, tables1, H, W, C)
     else:
-        v0, v1, v2 = after_second(source, y, x, inside, slot1, tables1, slot2, tables2, H, W, C)
-    w0 = v0
-    w1 = v1
-    w2 = v2
+        pixel = after_second(source, y, x, inside, slot1, tables1, slot2, tables2, H, W, C)
+    if PADDING > 0:
+        pixel = tl.where(inside, pixel, 0)
+    w0 = channel(pixel, 0)
+    w1 = channel(pixel, 1)
+    w2 = channel(pixel, 2)
     if DEFAULT:
-        if PADDING > 0:
-            v0 = tl.where(inside, v0, 0)
-            v1 = tl.where(inside, v1, 0)
-            v2 = tl.where(inside, v2, 0)
-        w0 = v0.to(tl.float32) * scale0 + bias0
-        w1 = v1.to(tl.float32) * scale1 + bias1
-        w2 = v2.to(tl.float32) * scale2 + bias2
+        w0 = w0.to(tl.float32) * scale0 + bias0
+        w1 = w1.to(tl.float32) * scale1 + bias1
+        w2 = w2.to(tl.float32) * scale2 + bias2
         if CUTOUT > 0:
             first_row = (tile * BLOCK) // W
             last_row = (tile * BLOCK + BLOCK - 1) // W
@@ -104,41 +102,53 @@ def _kernel(
     out, originals, pool, operation, applied, argument, center, partner, offset, flip, cut,
     records, E, first, scale0, scale1, scale2, bias0, bias1, bias2,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, SLOTS: tl.constexpr,
+    LAUNCH_SLOTS: tl.constexpr,
     FUSED: tl.constexpr, DEFAULT: tl.constexpr, PADDING: tl.constexpr, CUTOUT: tl.constexpr,
     CHANNELS_LAST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     n = tl.program_id(0).to(tl.int64)
     source = originals + (n // E) * (H * W * C)
-    slot1 = 0
-    tables1 = 0
-    slot2 = 0
-    tables2 = 0
-    if SLOTS >= 1:
-        slot1 = slot_of(operation, applied, argument, center, partner, n, first, pool, H, W, C, K)
-        if FUSED:
-            tables1 = tables_of(source, slot1, slot1, slot1, H, W, C, 0, BLOCK)
-        else:
-            tables1 = recalled_tables(records, n * SLOTS, slot1, H, W, C)
-    if SLOTS == 2:
-        slot2 = slot_of(
-            operation, applied, argument, center, partner, n, first + 1, pool, H, W, C, K
-        )
-        if FUSED:
-            tables2 = tables_of(source, slot2, slot1, tables1, H, W, C, 1, BLOCK)
-        else:
-            tables2 = recalled_tables(records, n * SLOTS + 1, slot2, H, W, C)
-    offset_y, offset_x, mirrored, cut_y, cut_x = 0, 0, 0, 0, 0
-    if DEFAULT:
-        offset_y, offset_x = tl.load(offset + 2 * n), tl.load(offset + 2 * n + 1)
-        mirrored = tl.load(flip + n) != 0
-        cut_y, cut_x = tl.load(cut + 2 * n), tl.load(cut + 2 * n + 1)
-    tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
-    for tile in range(tl.program_id(1), tiles, tl.num_programs(1)):
-        _tile(
-            out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x, mirrored,
-            cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C, SLOTS, DEFAULT,
-            PADDING, CUTOUT, CHANNELS_LAST, BLOCK,
-        )  # fmt: skip
+    mine = True
+    start = 0
+    if not FUSED and LAUNCH_SLOTS == 2:
+        # Candidates with at most one applied operation and those with two have a launch each: the
+        # former need few registers and run with more threads at a time.
+        at = n * K + first
+        one = (tl.load(applied + at) != 0) & (tl.load(operation + at) >= 0)
+        two = (tl.load(applied + at + 1) != 0) & (tl.load(operation + at + 1) >= 0)
+        mine = (one & two) == (SLOTS == 2)
+        if SLOTS == 1:
+            start = tl.where(one, 0, 1)
+    if mine:
+        slot1, tables1, slot2, tables2 = 0, 0, 0, 0
+        if SLOTS >= 1:
+            slot1 = slot_of(
+                operation, applied, argument, center, partner, n, first + start, pool, H, W, C, K
+            )
+            if FUSED:
+                tables1 = tables_of(source, slot1, slot1, slot1, H, W, C, 0, BLOCK)
+            else:
+                tables1 = recalled_tables(records, n * LAUNCH_SLOTS + start, slot1, H, W, C)
+        if SLOTS == 2:
+            slot2 = slot_of(
+                operation, applied, argument, center, partner, n, first + 1, pool, H, W, C, K
+            )
+            if FUSED:
+                tables2 = tables_of(source, slot2, slot1, tables1, H, W, C, 1, BLOCK)
+            else:
+                tables2 = recalled_tables(records, n * LAUNCH_SLOTS + 1, slot2, H, W, C)
+        offset_y, offset_x, mirrored, cut_y, cut_x = 0, 0, 0, 0, 0
+        if DEFAULT:
+            offset_y, offset_x = tl.load(offset + 2 * n), tl.load(offset + 2 * n + 1)
+            mirrored = tl.load(flip + n) != 0
+            cut_y, cut_x = tl.load(cut + 2 * n), tl.load(cut + 2 * n + 1)
+        tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
+        for tile in range(tl.program_id(1), tiles, tl.num_programs(1)):
+            _tile(
+                out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x,
+                mirrored, cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C,
+                SLOTS, DEFAULT, PADDING, CUTOUT, CHANNELS_LAST, BLOCK,
+            )  # fmt: skip
 
 
 def render_kernel(
@@ -211,19 +221,19 @@ def _launch(
     fused = height * width <= FUSED_PIXELS or not slots
     block = min(BLOCK, max(32, triton.next_power_of_2(height * width)))
     sizes = {
-        "H": height, "W": width, "C": channels, "K": max(1, operation.shape[-1]), "SLOTS": slots,
-        "BLOCK": block, "num_warps": max(1, block // (32 * PIXELS_PER_THREAD)),
-        "enable_fp_fusion": False,
+        "H": height, "W": width, "C": channels, "K": max(1, operation.shape[-1]), "BLOCK": block,
+        "num_warps": max(1, block // (32 * PIXELS_PER_THREAD)), "enable_fp_fusion": False,
     }  # fmt: skip
     records = source
     if not fused:
         records = torch.zeros((n, slots, RECORD), dtype=torch.int32, device=out.device)
-        for slot in range(slots):
-            count_kernel[(n, PARTS)](
-                source, pool, *sub, records, E, first, PARTS, SLOT=slot, **sizes
+        for phase in range(slots):
+            count_kernel[(n, PARTS, slots)](
+                source, pool, *sub, records, E, first, SLOTS=slots, PHASE=phase == 1, **sizes
             )
-    _kernel[(n, 1 if fused else PROGRAMS)](
-        out, source, pool, *sub, *where, records, E, first, *norm, FUSED=fused,
-        DEFAULT=placed is not None, PADDING=padding, CUTOUT=cutout, CHANNELS_LAST=channels_last,
-        **sizes,
-    )  # fmt: skip
+    for launch in [slots] if fused else range(1, slots + 1):
+        _kernel[(n, 1 if fused else PROGRAMS)](
+            out, source, pool, *sub, *where, records, E, first, *norm, SLOTS=launch,
+            LAUNCH_SLOTS=slots, FUSED=fused, DEFAULT=placed is not None, PADDING=padding,
+            CUTOUT=cutout, CHANNELS_LAST=channels_last, **sizes,
+        )  # fmt: skip

@@ -15,10 +15,12 @@ from divaug.kernels.pixels import (
     INVERT,
     POSTERIZE,
     SOLARIZE,
+    after_first,
     blend,
+    channel,
     luma,
+    original,
     plan,
-    value_before,
 )
 
 __all__ = ["RECORD", "count_kernel", "recalled_tables", "slot_of", "tables_of"]
@@ -32,11 +34,11 @@ _RECORD = tl.constexpr(RECORD)
 @triton.jit
 def slot_of(
     operation, applied, argument, center, partner, n, k, pool,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, wanted=True,
 ):  # fmt: skip
     """One slot of candidate n: operation (−1 where its coin failed), argument, place, map."""
     at = n * K + k
-    op = tl.where(tl.load(applied + at) != 0, tl.load(operation + at), -1)
+    op = tl.where((tl.load(applied + at) != 0) & wanted, tl.load(operation + at), -1)
     strength = tl.load(argument + at)
     center_y = tl.load(center + 2 * at)
     center_x = tl.load(center + 2 * at + 1)
@@ -64,12 +66,11 @@ def _equalized(count, pixels: tl.constexpr):
 
 @triton.jit
 def _accumulate(
-    source, slot, slot1, tables1, first_tile, tile_step,
+    source, op, slot1, tables1, first_tile, tile_step,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, SLOT: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Extremes, grey sum and histograms of every `tile_step`-th tile of what a slot finds."""
-    op = slot[0]
+    """Extremes, grey sum and histograms of every `tile_step`-th tile of what an operation finds."""
     zero = op * 0
     low0, low1, low2 = zero + 255, zero + 255, zero + 255
     high0, high1, high2 = zero, zero, zero
@@ -84,22 +85,27 @@ def _accumulate(
             inside = p < H * W
             y = p // W
             x = p - y * W
-            v0, v1, v2 = value_before(source, y, x, inside, slot1, tables1, H, W, C, SLOT)
-            if op == AUTOCONTRAST:
-                low0 = tl.minimum(low0, tl.min(tl.where(inside, v0, 255), 0))
-                high0 = tl.maximum(high0, tl.max(tl.where(inside, v0, 0), 0))
-                if C == 3:
-                    low1 = tl.minimum(low1, tl.min(tl.where(inside, v1, 255), 0))
-                    low2 = tl.minimum(low2, tl.min(tl.where(inside, v2, 255), 0))
-                    high1 = tl.maximum(high1, tl.max(tl.where(inside, v1, 0), 0))
-                    high2 = tl.maximum(high2, tl.max(tl.where(inside, v2, 0), 0))
-            elif op == CONTRAST:
-                grey += tl.sum(tl.where(inside, luma(v0, v1, v2, C), 0), 0).to(tl.int64)
+            if SLOT == 0:
+                pixel = original(source, y, x, inside, H, W, C)
             else:
-                count0 += tl.histogram(v0, 256, mask=inside)
+                pixel = after_first(source, y, x, inside, slot1, tables1, H, W, C)
+            if op == AUTOCONTRAST:
+                lowest = tl.where(inside, pixel, 0xFFFFFF)
+                highest = tl.where(inside, pixel, 0)
+                low0 = tl.minimum(low0, tl.min(channel(lowest, 0), 0))
+                high0 = tl.maximum(high0, tl.max(channel(highest, 0), 0))
                 if C == 3:
-                    count1 += tl.histogram(v1, 256, mask=inside)
-                    count2 += tl.histogram(v2, 256, mask=inside)
+                    low1 = tl.minimum(low1, tl.min(channel(lowest, 1), 0))
+                    low2 = tl.minimum(low2, tl.min(channel(lowest, 2), 0))
+                    high1 = tl.maximum(high1, tl.max(channel(highest, 1), 0))
+                    high2 = tl.maximum(high2, tl.max(channel(highest, 2), 0))
+            elif op == CONTRAST:
+                grey += tl.sum(tl.where(inside, luma(pixel, C), 0), 0).to(tl.int64)
+            else:
+                count0 += tl.histogram(channel(pixel, 0), 256, mask=inside)
+                if C == 3:
+                    count1 += tl.histogram(channel(pixel, 1), 256, mask=inside)
+                    count2 += tl.histogram(channel(pixel, 2), 256, mask=inside)
     return low0, low1, low2, high0, high1, high2, grey, count0, count1, count2
 
 
@@ -154,7 +160,7 @@ def tables_of(
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The look-up tables of a slot, the statistics taken by this program alone."""
-    raw = _accumulate(source, slot, slot1, tables1, 0, 1, H, W, C, SLOT, BLOCK)
+    raw = _accumulate(source, slot[0], slot1, tables1, 0, 1, H, W, C, SLOT, BLOCK)
     return _tables(slot, raw, H, W, C)
 
 
@@ -186,33 +192,37 @@ def recalled_tables(records, at, slot, H: tl.constexpr, W: tl.constexpr, C: tl.c
 
 @triton.jit(do_not_specialize=["first"])
 def count_kernel(
-    originals, pool, operation, applied, argument, center, partner, records, E, first, parts,
+    originals, pool, operation, applied, argument, center, partner, records, E, first,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, SLOTS: tl.constexpr,
-    SLOT: tl.constexpr, BLOCK: tl.constexpr,
+    PHASE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Add one part of a large image's statistics to its record."""
+    """Add one part of a large image's statistics to a slot's record.
+
+    The first phase does all slots but a second one that follows an operation with statistics of its
+    own; the second phase does those.
+    """
     n = tl.program_id(0).to(tl.int64)
-    slot = slot_of(operation, applied, argument, center, partner, n, first + SLOT, pool, H, W, C, K)
-    if _wants(slot[0]):
-        source = originals + (n // E) * (H * W * C)
-        slot1 = slot
-        tables1 = slot
-        if SLOT == 1:
-            slot1 = slot_of(
-                operation, applied, argument, center, partner, n, first, pool, H, W, C, K
-            )
-            tables1 = recalled_tables(records, n * SLOTS, slot1, H, W, C)
-        raw = _accumulate(
-            source, slot, slot1, tables1, tl.program_id(1), parts, H, W, C, SLOT, BLOCK
+    k = tl.program_id(2)
+    at = n * K + first + k
+    op = tl.where(tl.load(applied + at) != 0, tl.load(operation + at), -1)
+    if _wants(op):
+        slot1 = slot_of(
+            operation, applied, argument, center, partner, n, first, pool, H, W, C, K, k == 1
         )
-        base = records + (n * SLOTS + SLOT) * _RECORD
-        if slot[0] == AUTOCONTRAST:
-            for c in tl.static_range(3):
-                tl.atomic_max(base + c, 255 - raw[c])
-                tl.atomic_max(base + 3 + c, raw[3 + c])
-        elif slot[0] == CONTRAST:
-            tl.atomic_add((base + 6).to(tl.pointer_type(tl.int64)), raw[6])
-        else:
-            v = tl.arange(0, 256)
-            for c in tl.static_range(C):
-                tl.atomic_add(base + 8 + c * 256 + v, raw[7 + c])
+        if (k == 1) & _wants(slot1[0]) == PHASE:
+            source = originals + (n // E) * (H * W * C)
+            tables1 = recalled_tables(records, n * SLOTS, slot1, H, W, C)
+            raw = _accumulate(
+                source, op, slot1, tables1, tl.program_id(1), tl.num_programs(1), H, W, C, 1, BLOCK
+            )
+            base = records + (n * SLOTS + k) * _RECORD
+            if op == AUTOCONTRAST:
+                for c in tl.static_range(3):
+                    tl.atomic_max(base + c, 255 - raw[c])
+                    tl.atomic_max(base + 3 + c, raw[3 + c])
+            elif op == CONTRAST:
+                tl.atomic_add((base + 6).to(tl.pointer_type(tl.int64)), raw[6])
+            else:
+                v = tl.arange(0, 256)
+                for c in tl.static_range(C):
+                    tl.atomic_add(base + 8 + c * 256 + v, raw[7 + c])

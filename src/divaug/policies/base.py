@@ -16,9 +16,14 @@ from divaug.policies.table import Entry, Partners, PolicyTable, compile_table, d
 from divaug.randomness import Stream
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["Policy", "TablePolicy", "from_json"]
+__all__ = ["Policy", "TablePolicy", "check_policy", "from_json", "frozen"]
 
 _FORMAT = "divaug.policy/1"
+
+
+def frozen(value: Any) -> Any:
+    """Lists as tuples, all the way down, so that a policy can be compared and looked up."""
+    return tuple(frozen(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,14 @@ class Policy(ABC):
         """Text that `divaug.policies.from_json` turns back into an equal policy."""
         content = {"format": _FORMAT, "policy": type(self).__name__, "settings": self.settings()}
         return json.dumps(content, indent=1)
+
+
+def check_policy(policy: object) -> None:
+    """Refuse what is neither a policy nor None."""
+    if policy is not None and not isinstance(policy, Policy):
+        raise TypeError(
+            f"`policy` must be one of divaug.policies, such as RandAugment(2, 9), got {policy!r}."
+        )
 
 
 @dataclass(frozen=True)
@@ -122,14 +135,12 @@ def from_json(text: str) -> Policy:
         raise ValueError(f"a policy must be a JSON object with `format` {_FORMAT!r}.")
     kind, settings = content.get("policy"), content.get("settings", {})
     kinds = {name: cls for name, cls in Policy.kinds.items() if name != "TablePolicy"}
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise ValueError(unknown_name("policy", str(kind), tuple(kinds)))
+    if not isinstance(settings, dict):
+        raise ValueError(f"`settings` must be a JSON object, got {type(settings).__name__}.")
     known = {field.name for field in fields(kinds[kind])}
     unknown = sorted(set(settings) - known)
     if unknown:
         raise ValueError(unknown_name(f"setting of {kind}:", unknown[0], tuple(sorted(known))))
-    return kinds[kind](**{name: _frozen(value) for name, value in settings.items()})
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+    return kinds[kind](**{name: frozen(value) for name, value in settings.items()})

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from divaug.operations.checks import unknown_name
 from divaug.operations.magnitude import space_of
-from divaug.policies.base import TablePolicy
+from divaug.policies.base import TablePolicy, frozen
 from divaug.policies.levels import CIFAR_LEVELS, FAST_LEVELS, IMAGENET_LEVELS, LevelMap
 from divaug.policies.table import Entry
 
@@ -105,28 +105,18 @@ class Listed(TablePolicy):
     space: str = "paper"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "subpolicies", frozen(self.subpolicies))
         ranges = space_of(self.space)
-        if not self.subpolicies or len({len(row) for row in self.subpolicies}) != 1:
-            raise ValueError("`subpolicies` must hold at least one row, all of one length.")
-        for i, row in enumerate(self.subpolicies):
+        rows: Any = self.subpolicies  # whatever was in a person's file
+        if not isinstance(rows, tuple) or not all(isinstance(row, tuple) for row in rows):
+            raise ValueError("`subpolicies` must be rows of (operation, probability, magnitude).")
+        if len({len(row) for row in rows}) != 1 or not rows[0]:
+            raise ValueError(
+                "`subpolicies` must hold at least one row of at least one entry, all of one length."
+            )
+        for i, row in enumerate(rows):
             for one in row:
-                if len(one) != 3:
-                    raise ValueError(
-                        f"`subpolicies[{i}]` must hold (operation, probability, magnitude), "
-                        f"got {one!r}."
-                    )
-                operation, p, m = one
-                if operation not in ranges:
-                    raise ValueError(
-                        f"`subpolicies[{i}]`: "
-                        + unknown_name("operation", str(operation), tuple(ranges))
-                    )
-                for name, value in (("probability", p), ("magnitude", m)):
-                    if not (isinstance(value, int | float) and 0.0 <= value <= 1.0):
-                        raise ValueError(
-                            f"`subpolicies[{i}]`: the {name} of {operation} must lie in [0, 1], "
-                            f"got {value!r}."
-                        )
+                _check_entry(f"`subpolicies[{i}]`", one, tuple(ranges))
 
     def rows(self) -> Sequence[Sequence[Entry]]:
         """The rows with the space's ranges."""
@@ -135,3 +125,18 @@ class Listed(TablePolicy):
             [Entry(operation, ranges[operation], (p, p), (m, m)) for operation, p, m in row]
             for row in self.subpolicies
         ]
+
+
+def _check_entry(where: str, entry: Any, known: tuple[str, ...]) -> None:
+    if not isinstance(entry, tuple) or len(entry) != 3:
+        raise ValueError(
+            f"{where} must hold entries (operation, probability, magnitude), got {entry!r}."
+        )
+    operation, p, m = entry
+    if operation not in known:
+        raise ValueError(f"{where}: " + unknown_name("operation", str(operation), known))
+    for name, value in (("probability", p), ("magnitude", m)):
+        if not (isinstance(value, int | float) and 0.0 <= value <= 1.0):
+            raise ValueError(
+                f"{where}: the {name} of {operation} must lie in [0, 1], got {value!r}."
+            )

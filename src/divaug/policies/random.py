@@ -10,7 +10,7 @@ from torch import Tensor
 from divaug.operations.checks import unknown_name
 from divaug.operations.magnitude import Range, Rounding, space_of
 from divaug.operations.table import Operation
-from divaug.policies.base import Policy, TablePolicy
+from divaug.policies.base import Policy, TablePolicy, frozen
 from divaug.policies.levels import CIFAR_LEVELS, NO_MAGNITUDE
 from divaug.policies.table import Entry, Partners
 from divaug.randomness import Stream
@@ -36,6 +36,8 @@ class Uniform(TablePolicy):
     extra: tuple[tuple[Operation, Range], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "exclude", frozen(self.exclude))
+        object.__setattr__(self, "extra", frozen(self.extra))
         ranges = space_of(self.space)
         for name in self.exclude:
             if name not in ranges:

@@ -1,0 +1,145 @@
+"""The measures against loops, their bounds and invariances, and their accumulators."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from divaug import affinity, loss_diversity, variance_diversity
+from divaug.diversity import AffinityMeter, Mean, upper_bound
+from tests.reference import kmeanspp_loops as loops
+
+
+def probabilities(*shape, seed=0, sharpness=3.0):
+    logits = torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+    return torch.softmax(logits * sharpness, -1)
+
+
+@pytest.mark.parametrize(("S", "D"), [(1, 2), (4, 10), (8, 3), (2, 1000)])
+def test_variance_diversity_is_equation_4(S, D):
+    probs = probabilities(12, S, D)
+    found = variance_diversity(probs)
+    assert found.shape == (12,)
+    assert found.dtype == torch.float32
+    expected = torch.tensor([loops.variance_diversity(p.tolist()) for p in probs])
+    torch.testing.assert_close(found, expected.float(), rtol=1e-5, atol=1e-7)
+
+
+def test_variance_diversity_is_half_the_mean_squared_distance_of_pairs():
+    probs = probabilities(6, 5, 7).double()
+    pairs = (probs[:, :, None] - probs[:, None]).square().sum(-1).mean((1, 2)) / 2
+    torch.testing.assert_close(variance_diversity(probs).double(), pairs, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(("S", "D"), [(4, 10), (4, 4), (6, 3), (8, 2), (1, 5)])
+def test_the_bound_is_reached_where_predictions_spread_evenly(S, D):
+    one_hot = torch.eye(D)[torch.arange(S) % D]
+    assert float(variance_diversity(one_hot)) == pytest.approx(upper_bound(S, D), abs=1e-6)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    S=st.integers(1, 8),
+    D=st.integers(2, 12),
+    seed=st.integers(0, 999),
+    sharpness=st.sampled_from([0.1, 1.0, 10.0, 1000.0]),
+)
+def test_variance_diversity_lies_between_0_and_its_bound(S, D, seed, sharpness):
+    value = float(variance_diversity(probabilities(S, D, seed=seed, sharpness=sharpness)))
+    assert 0.0 <= value <= upper_bound(S, D) + 1e-6
+
+
+def test_the_bound_of_the_paper():
+    assert upper_bound(4, 10) == 0.75
+    assert upper_bound(4, 2) == 0.5
+    assert upper_bound(1, 10) == 0.0
+
+
+def test_identical_predictions_have_no_diversity():
+    same = probabilities(3, 1, 10).expand(3, 4, 10)
+    assert float(variance_diversity(same).max()) < 1e-12
+    assert float(variance_diversity(probabilities(2, 1, 10)).abs().max()) == 0.0
+
+
+def test_order_of_classes_and_of_views_does_not_matter():
+    probs = probabilities(20, 4, 10)
+    g = torch.Generator().manual_seed(1)
+    classes, views = torch.randperm(10, generator=g), torch.randperm(4, generator=g)
+    expected = variance_diversity(probs)
+    torch.testing.assert_close(variance_diversity(probs[..., classes]), expected)
+    torch.testing.assert_close(variance_diversity(probs[:, views]), expected)
+
+
+def test_half_precision_is_measured_in_float32():
+    probs = probabilities(5, 4, 10).to(torch.bfloat16)
+    assert torch.equal(variance_diversity(probs), variance_diversity(probs.float()))
+
+
+def test_loss_diversity_is_the_mean_cross_entropy():
+    logits = torch.randn(6, 3, 5, generator=torch.Generator().manual_seed(0))
+    labels = torch.tensor([0, 1, 2, 3, 4, 0])
+    found = loss_diversity(logits, labels)
+    for b in range(6):
+        losses = []
+        for s in range(3):
+            row = logits[b, s].double().tolist()
+            total = sum(math.exp(v) for v in row)
+            losses.append(-math.log(math.exp(row[int(labels[b])]) / total))
+        assert float(found[b]) == pytest.approx(sum(losses) / 3, rel=1e-5)
+    soft = torch.nn.functional.one_hot(labels, 5).float()
+    torch.testing.assert_close(loss_diversity(logits, soft), found)
+
+
+def test_affinity_by_hand():
+    labels = torch.tensor([0, 1, 2, 0])
+    clean = torch.eye(3)[torch.tensor([0, 1, 2, 1])]  # three of four right
+    once = torch.eye(3)[torch.tensor([0, 2, 0, 1])]  # one of four right
+    assert float(affinity(clean, once, labels)) == pytest.approx(0.25 - 0.75)
+    twice = torch.stack([once, clean], 1)  # four of eight right
+    assert float(affinity(clean, twice, labels)) == pytest.approx(0.5 - 0.75)
+    assert float(affinity(clean, clean, labels)) == 0.0
+
+
+def test_accumulated_batches_equal_one_pass():
+    probs = probabilities(103, 4, 10)
+    labels = torch.randint(0, 10, (103,), generator=torch.Generator().manual_seed(2))
+    clean = probabilities(103, 10, seed=3)
+    mean, meter = Mean(), AffinityMeter()
+    for start in range(0, 103, 17):
+        part = slice(start, start + 17)
+        mean.update(variance_diversity(probs[part]))
+        meter.update(clean[part], probs[part], labels[part])
+    assert float(mean.compute()) == pytest.approx(float(variance_diversity(probs).mean()), rel=1e-6)
+    assert mean.count == 103
+    assert float(meter.compute()) == pytest.approx(float(affinity(clean, probs, labels)), abs=1e-12)
+
+
+def test_means_keep_no_graph():
+    mean = Mean()
+    mean.update(torch.ones(3, requires_grad=True) * 2)
+    assert not mean.compute().requires_grad
+
+
+def test_wrong_input_is_refused():
+    with pytest.raises(ValueError, match=r"\[...,S,D\]"):
+        variance_diversity(torch.rand(5))
+    with pytest.raises(ValueError, match="int64"):
+        variance_diversity(torch.ones(2, 3, dtype=torch.int64))
+    with pytest.raises(ValueError, match="S ≥ 1"):
+        variance_diversity(torch.rand(2, 0, 3))
+    with pytest.raises(ValueError, match=r"\[B,S,D\]"):
+        loss_diversity(torch.rand(4, 3), torch.zeros(4, dtype=torch.int64))
+    with pytest.raises(ValueError, match=r"\[B,S,D\]"):
+        loss_diversity(torch.rand(4, 2, 3), torch.zeros(3, dtype=torch.int64))
+    labels = torch.zeros(4, dtype=torch.int64)
+    with pytest.raises(ValueError, match="`clean`"):
+        affinity(torch.rand(4), torch.rand(4, 3), labels)
+    with pytest.raises(ValueError, match="`augmented`"):
+        affinity(torch.rand(4, 3), torch.rand(4, 2), labels)
+    with pytest.raises(ValueError, match="`augmented`"):
+        affinity(torch.rand(4, 3), torch.rand(5, 2, 3), labels)
+    for meter in (Mean(), AffinityMeter()):
+        with pytest.raises(ValueError, match="update"):
+            meter.compute()

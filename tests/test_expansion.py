@@ -1,0 +1,263 @@
+"""Expansion: shapes and layouts, what a candidate depends on, memory, and refusals."""
+
+import weakref
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from divaug import SubPolicies, expand, expansion, policies
+from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
+from divaug.operations import OPERATIONS, apply
+from tests.reference import samples
+
+IMAGES = samples.images(3, 16, 12, 10)
+POOL = samples.images(3, 16, 12, 60, "pool")
+PAIRING = policies.Uniform(exclude=tuple(n for n in OPERATIONS if n != "SamplePairing"))
+
+
+@pytest.mark.parametrize("E", [1, 3, 8])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_without_a_default_augmentation_candidates_are_bytes(E, channels):
+    images = samples.images(channels, 9, 7, 4)
+    candidates, subpolicies = expand(images, E)
+    assert candidates.shape == (4, E, channels, 9, 7)
+    assert candidates.dtype == torch.uint8
+    assert candidates.is_contiguous()
+    assert subpolicies.shape == (4, E, 2)
+
+
+def test_bytes_too_can_have_their_channels_last():
+    candidates, _ = expand(IMAGES, 3, seed=1, channels_last=True)
+    assert candidates.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(candidates, expand(IMAGES, 3, seed=1)[0])
+
+
+def test_an_empty_batch_gives_no_candidates():
+    candidates, subpolicies = expand(IMAGES[:0], 4, None, cifar10())
+    assert candidates.shape == (0, 4, 3, 16, 12)
+    assert subpolicies.shape == (0, 4, 2)
+
+
+def test_float_images_are_quantised_once():
+    candidates, _ = expand(IMAGES.float() / 255, 3, seed=1)
+    assert torch.equal(candidates, expand(IMAGES, 3, seed=1)[0])
+
+
+def test_images_of_any_layout_give_the_same_candidates():
+    last = IMAGES.contiguous(memory_format=torch.channels_last)
+    strided = IMAGES.repeat_interleave(2, 3)[..., ::2]
+    assert not strided.is_contiguous()
+    expected = expand(IMAGES, 3)[0]
+    assert torch.equal(expand(last, 3)[0], expected)
+    assert torch.equal(expand(strided, 3)[0], expected)
+
+
+def test_originals_and_pool_are_untouched():
+    images, pool = IMAGES.clone(), POOL.clone()
+    expand(images, 8, None, cifar10(), pool=pool)
+    assert torch.equal(images, IMAGES)
+    assert torch.equal(pool, POOL)
+
+
+def test_the_first_operation_comes_first():
+    rows = ((("Invert", 1.0, 0.0), ("Solarize", 1.0, 0.5)),)
+    candidates, _ = expand(IMAGES, 1, policies.Listed(rows))
+    expected = apply(apply(IMAGES, "Invert"), "Solarize", 128.0)
+    assert torch.equal(candidates[:, 0], expected)
+    assert not torch.equal(expected, apply(apply(IMAGES, "Solarize", 128.0), "Invert"))
+
+
+def test_the_partner_is_an_original_and_not_an_augmented_image():
+    rows = ((("Invert", 1.0, 0.0), ("SamplePairing", 1.0, 1.0)),)
+    candidates, subpolicies = expand(IMAGES, 2, policies.Listed(rows), seed=4)
+    for j in range(2):
+        partner = IMAGES[subpolicies.partner[:, j, 1]]
+        expected = apply(255 - IMAGES, "SamplePairing", 0.4, partner=partner)
+        weight = subpolicies.argument[:, j, 1]
+        assert torch.equal(
+            candidates[:, j], apply(255 - IMAGES, "SamplePairing", weight, partner=partner)
+        )
+        assert (candidates[:, j].int() - expected.int()).abs().max() <= 1
+
+
+DEFAULTS = {"bytes": None, "cifar": cifar10(), "imagenet": imagenet(10)}
+
+
+@pytest.mark.parametrize("default", DEFAULTS)
+@pytest.mark.parametrize("pixels", [1, 16 * 12 * 4, 16 * 12 * 4 * 3 + 5])
+def test_the_size_of_a_chunk_changes_nothing(default, pixels, monkeypatch):
+    whole, subpolicies = expand(IMAGES, 4, None, DEFAULTS[default], seed=2)
+    monkeypatch.setattr(expansion, "CHUNK_CANDIDATE_PIXELS", pixels)
+    parts, again = expand(IMAGES, 4, None, DEFAULTS[default], seed=2)
+    assert torch.equal(parts, whole)
+    assert again.equal(subpolicies)
+
+
+@pytest.mark.parametrize("default", DEFAULTS)
+@pytest.mark.parametrize("policy", [None, PAIRING], ids=["universal", "pairing"])
+def test_a_sample_is_augmented_alike_in_any_batch(default, policy):
+    """Shuffled, split, among others, or alone: with `index` and a pool nothing else counts."""
+    index = torch.tensor([7, 3, 22, 41, 58, 0, 11, 30, 2, 19])
+    key = {"policy": policy, "default": DEFAULTS[default], "seed": 5, "step": 9, "pool": POOL}
+    images = POOL[index]
+    whole, subpolicies = expand(images, 4, index=index, **key)
+    order = torch.tensor([4, 9, 0, 2, 1, 3, 8, 7, 6, 5])
+    shuffled, _ = expand(images[order], 4, index=index[order], **key)
+    assert torch.equal(shuffled, whole[order])
+    parts = [expand(images[i : i + 3], 4, index=index[i : i + 3], **key) for i in range(0, 10, 3)]
+    assert torch.equal(torch.cat([part[0] for part in parts]), whole)
+    assert type(subpolicies).concatenate([part[1] for part in parts]).equal(subpolicies)
+    changed = images.clone()
+    changed[1:] = 255 - changed[1:]
+    assert torch.equal(expand(changed, 4, index=index, **key)[0][0], whole[0])
+
+
+def test_more_candidates_begin_with_the_same_ones():
+    few, _ = expand(IMAGES, 3, None, cifar10(), seed=5)
+    many, _ = expand(IMAGES, 8, None, cifar10(), seed=5)
+    assert torch.equal(many[:, :3], few)
+
+
+def test_without_an_index_samples_are_numbered_by_their_place():
+    assert torch.equal(expand(IMAGES, 3)[0], expand(IMAGES, 3, index=torch.arange(10))[0])
+
+
+def test_seed_step_and_index_all_matter():
+    base = expand(IMAGES, 4, seed=1, step=1)[1]
+    assert not base.equal(expand(IMAGES, 4, seed=2, step=1)[1])
+    assert not base.equal(expand(IMAGES, 4, seed=1, step=2)[1])
+    assert not base.equal(expand(IMAGES, 4, seed=1, step=1, index=torch.arange(1, 11))[1])
+    assert base.equal(expand(IMAGES, 4, seed=1, step=torch.tensor(1))[1])
+
+
+def test_the_epoch_of_a_schedule_is_handed_on():
+    policy = policies.PBA("cifar10")
+    early, late = (expand(IMAGES, 8, policy, epoch=epoch)[1] for epoch in (0, 150))
+    assert not early.applied.any()
+    assert late.applied.any()
+
+
+def test_replay_gives_the_pixels_again():
+    candidates, subpolicies = expand(IMAGES, 4, seed=3, pool=POOL)
+    assert torch.equal(expansion.replay(IMAGES, subpolicies, pool=POOL), candidates)
+    read = SubPolicies.from_json(subpolicies.to_json())
+    assert torch.equal(expansion.replay(IMAGES, read, pool=POOL), candidates)
+    with pytest.raises(ValueError, match="B=3"):
+        expansion.replay(IMAGES[:3], subpolicies, pool=POOL)
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+
+class LiveBytes(TorchDispatchMode):
+    """Counts the bytes of all storages that operations have made and that are still alive.
+
+    A view of what was given shares its storage, which is not counted.
+    """
+
+    def __init__(self, *given):
+        super().__init__()
+        self.alive, self.now, self.peak = {}, 0, 0
+        self.given = {tensor.untyped_storage()._cdata for tensor in given}
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, torch.Tensor):
+                self._add(leaf.untyped_storage())
+        return result
+
+    def _add(self, storage):
+        key = storage._cdata
+        if key not in self.alive and key not in self.given:
+            self.alive[key] = storage.nbytes()
+            self.now += storage.nbytes()
+            self.peak = max(self.peak, self.now)
+            weakref.finalize(storage, self._drop, key)
+
+    def _drop(self, key):
+        self.now -= self.alive.pop(key, 0)
+
+
+def peak_extra_bytes(batch, candidates, default, side=32):
+    images = torch.randint(
+        0, 256, (batch, 3, side, side), dtype=torch.uint8, generator=samples.generator(0)
+    )
+    expand(images[:2], candidates, None, default)  # fills the caches of tables
+    with LiveBytes(images) as live:
+        result, subpolicies = expand(images, candidates, None, default)
+    own = result.nbytes + sum(tensor.nbytes for tensor in subpolicies.tensors().values())
+    return live.peak - own
+
+
+@pytest.mark.parametrize("default", [None, cifar10()], ids=["bytes", "cifar"])
+def test_memory_beyond_the_result_is_bounded_by_the_chunk(default, monkeypatch):
+    """At most 24 bytes for each pixel of a chunk, and 512 for the draws of each candidate.
+
+    So with the default chunk of 2**21 pixels 48 MiB, whatever the batch: one chunk in floats and
+    the bytes and coordinates that it is made from.
+    """
+    monkeypatch.setattr(expansion, "CHUNK_CANDIDATE_PIXELS", 1 << 16)
+    small = peak_extra_bytes(32, 8, default)
+    large = peak_extra_bytes(256, 8, default)
+    assert large <= 24 * (1 << 16) + 512 * 256 * 8
+    # Eight times the images: only the draws grow.
+    assert large - small <= 512 * (256 - 32) * 8
+
+
+def test_the_resized_crop_adds_a_constant(monkeypatch):
+    """Its matrix products in float64 take 32 MiB more, whatever the batch and the chunk."""
+    pixels = 2 * 4 * 256 * 256  # two images a chunk
+    monkeypatch.setattr(expansion, "CHUNK_CANDIDATE_PIXELS", pixels)
+    small = peak_extra_bytes(2, 4, imagenet(224), side=256)
+    large = peak_extra_bytes(6, 4, imagenet(224), side=256)
+    assert large <= 24 * pixels + 32 * 2**20
+    assert large - small <= 1024 * (6 - 2) * 4
+
+
+def test_the_count_of_live_bytes_counts():
+    with LiveBytes() as live:
+        kept = torch.zeros(1000)
+        dropped = kept + 1
+        del dropped
+        again = kept.view(10, 100) + 1
+    assert live.now == kept.nbytes + again.nbytes
+    assert live.peak == 8000
+    with LiveBytes() as live:
+        first, second = torch.zeros(1000), torch.zeros(500)
+        del first
+    assert (live.now, live.peak) == (second.nbytes, 6000)
+
+
+# --- refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("change", "error", "message"), [
+    ({"num_candidates": 0}, ValueError, "num_candidates"),
+    ({"num_candidates": 1 << 16}, ValueError, "num_candidates"),
+    ({"num_candidates": 2.0}, TypeError, "num_candidates"),
+    ({"index": torch.arange(9)}, ValueError, r"index.*\(10,\)"),
+    ({"index": torch.arange(10.0)}, TypeError, "index"),
+    ({"seed": -1}, ValueError, "seed"),
+    ({"seed": 0.5}, TypeError, "seed"),
+    ({"pool": POOL[:, :, :8]}, ValueError, "pool"),
+    ({"pool": POOL[:0]}, ValueError, "pool"),
+    ({"pool": POOL[0]}, ValueError, "pool"),
+    ({"pool": POOL.float()}, TypeError, "pool"),
+    ({"pool": POOL.to("meta")}, ValueError, "meta"),
+    ({"dtype": torch.float16}, ValueError, "`dtype` goes with `default`"),
+    ({"dtype": torch.int64, "default": cifar10()}, ValueError, "`dtype`"),
+    ({"default": DefaultAugmentation((0.5,), (0.5,))}, ValueError, "1 channels"),
+    ({"policy": policies.PBA()}, ValueError, "epoch"),
+    ({"policy": "RandAugment"}, TypeError, "`policy`"),
+    ({"images": IMAGES[0]}, ValueError, "four axes"),
+    ({"images": IMAGES.int()}, TypeError, "uint8"),
+    ({"images": IMAGES.float()}, ValueError, r"\[0, 1\]"),
+    ({"images": IMAGES.permute(0, 2, 3, 1)}, ValueError, "channels"),
+    ({"backend": "cuda"}, ValueError, "backend"),
+], ids=str)  # fmt: skip
+def test_wrong_arguments_are_refused(change, error, message):
+    with pytest.raises(error, match=message):
+        expand(**({"images": IMAGES, "num_candidates": 2} | change))

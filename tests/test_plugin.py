@@ -1,0 +1,336 @@
+"""The plug-in: three lines in a loop, labels traced to their images, resuming, and its record."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import divaug
+from divaug import DivAug, default_augmentation, expand, policies, score, select, variance_diversity
+from divaug.operations import OPERATIONS
+from divaug.selection import METHODS
+from tests.reference import samples, two_processes
+from tests.reference.no_waiting import NoWaiting
+from tests.reference.small_models import network, same, state
+
+IMAGES = samples.images(3, 12, 12, 6)
+LABELS = torch.tensor([4, 0, 3, 1, 2, 0])
+GEOMETRIC = ("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate")
+
+
+def test_a_plain_loop_learns():
+    model = network(2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.2)
+    dark = torch.randint(0, 100, (16, 3, 8, 8), generator=samples.generator("dark"))
+    images = torch.cat([dark, dark + 150]).to(torch.uint8)
+    targets = torch.arange(2).repeat_interleave(16)
+    tame = policies.Uniform(exclude=("Invert", "Solarize", "SamplePairing", "Brightness"))
+    augment = DivAug(model, 4, 2, policy=tame)
+    losses = []
+    for _ in range(40):
+        views, labels = augment(images, targets)
+        loss = F.cross_entropy(model(views), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert sum(losses[-5:]) < 0.6 * sum(losses[:5])
+
+
+# --- labels ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", [
+    policies.Identity(),
+    policies.Uniform(exclude=tuple(n for n in OPERATIONS if n not in GEOMETRIC)),
+], ids=["nothing", "geometry"])  # fmt: skip
+@pytest.mark.parametrize("method", METHODS)
+def test_every_output_is_traced_to_its_source(policy, method):
+    """64 images of one value each, 64 labels: what comes out shows where it came from."""
+    values = torch.randperm(64, generator=samples.generator(1)) * 3 + 60
+    images = values.to(torch.uint8).view(64, 1, 1, 1).expand(64, 3, 16, 16).contiguous()
+    labels = torch.randperm(64, generator=samples.generator(2))
+    views, repeated = DivAug(network(64), 8, 4, policy=policy, method=method)(images, labels)
+    assert views.shape == (256, 3, 16, 16)
+    shown = (views.flatten(1).amax(1) * 255).round().long()  # moved content leaves black behind
+    label_of_value = dict(zip(values.tolist(), labels.tolist(), strict=True))
+    assert [label_of_value[v] for v in shown.tolist()] == repeated.tolist()
+    assert torch.equal(repeated, labels.repeat_interleave(4))  # image-major
+
+
+def test_pairing_never_relabels():
+    policy = policies.Single("SamplePairing", 1.0, "released")
+    _, labels = DivAug(network(), 8, 4, policy=policy)(IMAGES, LABELS)
+    assert torch.equal(labels, LABELS.repeat_interleave(4))
+
+
+def test_soft_labels_and_no_labels():
+    soft = torch.softmax(torch.arange(30.0).view(6, 5), -1)
+    hard_views, _ = DivAug(network(), 4, 2)(IMAGES, LABELS)
+    views, labels = DivAug(network(), 4, 2)(IMAGES, soft)
+    assert torch.equal(labels, soft.repeat_interleave(2, 0))
+    bare, nothing = DivAug(network(), 4, 2)(IMAGES)
+    assert nothing is None
+    assert torch.equal(views, hard_views)
+    assert torch.equal(bare, hard_views)
+
+
+# --- it is expand, score and select ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_to_the_three_stages(method):
+    model, default = network(), default_augmentation.cifar10()
+    index = torch.tensor([5, 9, 1, 77, 3, 2])
+    augment = DivAug(model, 6, 3, default=default, method=method, seed=9)
+    for step in range(3):
+        views, _ = augment(IMAGES, index=index)
+        candidates, _ = expand(IMAGES, 6, None, default, 9, index, step=step)
+        chosen = select(score(model, candidates), 3, method, 9, step=step, index=index)
+        picked = torch.stack([candidates[b, chosen[b]] for b in range(6)]).flatten(0, 1)
+        assert torch.equal(views, picked)
+
+
+def test_without_a_default_augmentation_bytes_are_scaled():
+    views, _ = DivAug(network(), 2, 1, policy=policies.Identity())(IMAGES)
+    torch.testing.assert_close(views, IMAGES.float() / 255, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_images_come_in_the_models_dtype(dtype):
+    assert DivAug(network().to(dtype), 4, 2)(IMAGES)[0].dtype == dtype
+    assert DivAug(nn.Flatten(), 4, 2, method="uniform")(IMAGES)[0].dtype == torch.float32
+    assert DivAug(network().float(), 4, 2, dtype=torch.float32)(IMAGES)[0].dtype == torch.float32
+
+
+def test_channels_last():
+    plain, _ = DivAug(network(), 4, 2)(IMAGES)
+    views, _ = DivAug(network(), 4, 2, channels_last=True)(IMAGES)
+    assert views.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(views, plain)
+
+
+def test_the_model_is_left_as_it_was():
+    model = network()
+    model[1].eval()
+    before = state(model)
+    DivAug(model)(IMAGES, LABELS)
+    assert same(state(model), before)
+
+
+def test_a_method_that_needs_no_model_does_not_ask_it():
+    class Never(nn.Module):
+        def forward(self, _images):
+            raise AssertionError("asked")
+
+    assert len(DivAug(Never(), 4, 2, method="uniform")(IMAGES)[0]) == 12
+
+
+def test_the_size_of_a_chunk_of_scoring_is_handed_on():
+    model, sizes = network(), []
+    model.register_forward_pre_hook(lambda _m, args: sizes.append(len(args[0])))
+    DivAug(model, 4, 2, chunk_size=5)(IMAGES)
+    assert sizes == [5, 5, 5, 5, 4]
+
+
+def test_a_schedule_follows_the_epoch():
+    augment = DivAug(network(), 8, 4, policy=policies.PBA("svhn"))
+    augment(IMAGES, epoch=0)
+    assert sum(augment.record().operations.values()) == 0
+    augment(IMAGES, epoch=150)
+    assert sum(augment.record().operations.values()) > 0
+    with pytest.raises(ValueError, match="epoch"):
+        augment(IMAGES)
+
+
+# --- steps and resuming ------------------------------------------------------------------------
+
+
+def test_every_step_draws_anew():
+    augment = DivAug(network(), 4, 2)
+    assert not torch.equal(augment(IMAGES)[0], augment(IMAGES)[0])
+
+
+def test_a_resumed_run_draws_what_the_uninterrupted_one_would_have():
+    whole = DivAug(network(), 4, 2, seed=2**63 + 1)
+    expected = [whole(IMAGES)[0] for _ in range(5)]
+    first = DivAug(network(), 4, 2, seed=2**63 + 1)
+    for _ in range(3):
+        first(IMAGES)
+    saved = first.state_dict()
+    assert {type(value) for value in saved.values()} == {int}  # goes into JSON and checkpoints
+    resumed = DivAug(network(), 4, 2)
+    resumed.load_state_dict(saved)
+    assert torch.equal(resumed(IMAGES)[0], expected[3])
+    assert torch.equal(resumed(IMAGES)[0], expected[4])
+    assert resumed.state_dict() == whole.state_dict()
+
+
+@pytest.mark.parametrize("wrong", [{}, {"step": 1}, {"step": 1, "seed": 0, "epoch": 3}])
+def test_a_wrong_state_is_refused(wrong):
+    with pytest.raises(ValueError, match="`step` and `seed`"):
+        DivAug(network()).load_state_dict(wrong)
+
+
+def test_a_failed_call_does_not_count_as_a_step():
+    augment = DivAug(network(), 4, 2)
+    with pytest.raises(ValueError, match="index"):
+        augment(IMAGES, index=torch.arange(3))
+    assert augment.state_dict()["step"] == 0
+
+
+# --- the record --------------------------------------------------------------------------------
+
+
+def test_the_record_is_a_count_of_the_kept_sub_policies():
+    model = network()
+    augment = DivAug(model, 6, 3, seed=4)
+    drawn, applied = torch.zeros(16), torch.zeros(16)
+    probability = [[] for _ in range(16)]
+    kept_diversity, all_diversity = [], []
+    for step in range(3):
+        augment(IMAGES)
+        plain = default_augmentation.plain((0.0,) * 3, (1.0,) * 3)
+        candidates, subpolicies = expand(IMAGES, 6, None, plain, 4, step=step)
+        probs = score(model, candidates)
+        chosen = select(probs, 3, seed=4, step=step)
+        for b in range(6):
+            kept_diversity.append(float(variance_diversity(probs[b, chosen[b]])))
+            all_diversity.append(float(variance_diversity(probs[b])))
+            for j in chosen[b].tolist():
+                this = subpolicies[b, j]
+                for k in range(2):
+                    i = int(this.operation[k])
+                    drawn[i] += 1
+                    applied[i] += int(this.applied[k])
+                    probability[i].append(float(this.probability[k]))
+    record = augment.record()
+    assert record.images == 18
+    assert list(record.operations) == list(OPERATIONS)
+    assert list(record.operations.values()) == applied.tolist()
+    assert list(record.drawn.values()) == drawn.tolist()
+    assert sum(record.drawn.values()) == 18 * 3 * 2
+    for i, name in enumerate(OPERATIONS):
+        if probability[i]:
+            mean = sum(probability[i]) / len(probability[i])
+            assert record.probability[name] == pytest.approx(mean, rel=1e-5)
+        else:
+            assert math.isnan(record.probability[name])
+    assert record.diversity_kept == pytest.approx(sum(kept_diversity) / 18, rel=1e-4)
+    assert record.diversity_all == pytest.approx(sum(all_diversity) / 18, rel=1e-4)
+
+
+def test_kept_candidates_are_more_diverse_than_all_of_them():
+    augment = DivAug(network(10, seed=3), 8, 4)
+    for _ in range(5):
+        augment(IMAGES)
+    record = augment.record()
+    assert record.diversity_kept > record.diversity_all > 0
+
+
+def test_identities_are_not_counted():
+    augment = DivAug(network(), 4, 2, policy=policies.RandAugment(2, 5))
+    augment(IMAGES)
+    record = augment.record()
+    assert record.operations == record.drawn  # what was drawn was applied
+    assert sum(record.drawn.values()) < 6 * 2 * 2
+
+
+def test_what_was_not_measured_is_not_a_number():
+    augment = DivAug(network(), 4, 2, method="uniform")
+    augment(IMAGES)
+    assert math.isnan(augment.record().diversity_kept)
+    assert math.isnan(augment.record().diversity_all)
+    assert augment.record().images == 6
+
+
+def test_resetting_begins_a_new_record():
+    augment = DivAug(network(), 4, 2)
+    with pytest.raises(ValueError, match="call the plug-in first"):
+        augment.record()
+    augment(IMAGES)
+    augment.reset_record()
+    with pytest.raises(ValueError, match="call the plug-in first"):
+        augment.record()
+    augment(IMAGES[:2])
+    assert augment.record().images == 2
+    assert augment.state_dict()["step"] == 2
+
+
+def test_selecting_and_recording_never_wait_for_the_device():
+    augment = DivAug(network(), 4, 2)
+    _, subpolicies = expand(IMAGES, 4)
+    probs = torch.softmax(torch.randn(6, 4, 5, generator=samples.generator(0)), -1)
+    augment(IMAGES)
+    with NoWaiting():
+        for method in METHODS:
+            chosen = select(probs, 2, method, step=torch.tensor(1))
+        augment._note(probs, chosen, subpolicies)
+    with pytest.raises(AssertionError, match="wait"), NoWaiting():
+        probs.max().item()
+
+
+# --- in other people's loops -------------------------------------------------------------------
+
+
+def test_under_autocast():
+    model = network()
+    augment = DivAug(model, 4, 2, default=default_augmentation.cifar10())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        views, labels = augment(IMAGES, LABELS)
+        loss = F.cross_entropy(model(views), labels)
+    loss.backward()
+    assert views.dtype == torch.float32
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_with_a_compiled_model():
+    plain, _ = DivAug(network(), 4, 2)(IMAGES)
+    model = torch.compile(network(), backend="eager")
+    views, labels = DivAug(model, 4, 2)(IMAGES, LABELS)
+    assert torch.equal(views, plain)
+    F.cross_entropy(model(views), labels).backward()
+    assert model.training
+
+
+def test_two_processes_draw_what_one_process_draws(tmp_path):
+    """Same sample, same step: the same views, partners from the pool included."""
+    whole = two_processes.augment_share(network(10), list(range(two_processes.SAMPLES)))
+    torch.multiprocessing.spawn(two_processes.run, (2, str(tmp_path)), nprocs=2)
+    for rank in range(2):
+        share = torch.load(tmp_path / f"rank{rank}.pt")
+        for step in range(two_processes.STEPS):
+            assert torch.equal(share[step][0], whole[step][0][rank::2])
+            assert torch.equal(share[step][1], whole[step][1][rank::2])
+
+
+# --- refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), [
+    ({"num_candidates": 4, "num_selected": 5}, ValueError, "num_selected"),
+    ({"num_candidates": 4, "num_selected": 0}, ValueError, "num_selected"),
+    ({"method": "kmeans"}, ValueError, r"Did you mean 'kmeans\+\+'"),
+    ({"seed": -1}, ValueError, "seed"),
+    ({"policy": "Uniform"}, TypeError, "policy"),
+])  # fmt: skip
+def test_wrong_settings_are_refused_at_once(arguments, error, message):
+    with pytest.raises(error, match=message):
+        DivAug(network(), **arguments)
+
+
+def test_a_model_of_one_class_is_refused():
+    with pytest.raises(ValueError, match="two classes"):
+        DivAug(network(1))(IMAGES)
+
+
+def test_labels_must_fit_the_images():
+    with pytest.raises(ValueError, match="5 for 6"):
+        DivAug(network())(IMAGES, LABELS[:5])
+
+
+def test_normalised_images_are_refused_with_the_remedy():
+    with pytest.raises(ValueError, match="Normalize"):
+        divaug.DivAug(network())(torch.randn(2, 3, 8, 8, generator=samples.generator(0)))

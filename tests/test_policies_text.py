@@ -1,0 +1,170 @@
+"""Policies as text and as data files: round trips, sources, checksums, and refusals."""
+
+import hashlib
+import json
+from dataclasses import replace
+from importlib import resources
+
+import pytest
+
+from divaug import policies
+from divaug.operations import OPERATIONS
+from divaug.operations.magnitude import Range
+from divaug.policies import published
+from tests.test_policies import ADD, draws
+
+ALL = [
+    policies.Uniform(),
+    policies.Uniform("released", ("Invert", "Cutout"), 3),
+    policies.RandAugment(3, 4.5),
+    policies.AutoAugment("svhn"),
+    policies.FastAutoAugment("imagenet"),
+    policies.PBA("svhn", 300),
+    policies.PBA(),
+    policies.TrivialAugment(),
+    policies.Single("Cutout", 0.25, "uda"),
+    policies.Identity(),
+    policies.Listed(((("Rotate", 0.5, 1.0), ("Invert", 0.1, 0.0)),), "released"),
+]
+
+
+@pytest.mark.parametrize("policy", ALL, ids=repr)
+def test_json_gives_back_an_equal_policy_that_draws_the_same(policy):
+    read = policies.from_json(policy.to_json())
+    assert read == policy
+    assert type(read) is type(policy)
+    assert draws(read, 20, epoch=80).equal(draws(policy, 20, epoch=80))
+    assert policy.num_operations == draws(policy, 2, epoch=80).shape[-1]
+
+
+def test_a_policy_with_operations_of_your_own_has_no_text():
+    with pytest.raises(ValueError, match=r"Add.*no JSON form"):
+        policies.Uniform(extra=((ADD, Range(0.0, 1.0, "test")),)).to_json()
+
+
+def policy_text(**content):
+    return json.dumps({"format": "divaug.policy/1", **content})
+
+
+def listed_text(*entry):
+    return policy_text(policy="Listed", settings={"subpolicies": [[list(entry)]]})
+
+
+BAD = {
+    "not JSON": ("Rotate 0.5", "must be JSON"),
+    "no object": ("[1]", "format"),
+    "no format": (json.dumps({"policy": "Uniform"}), "divaug.policy/1"),
+    "no policy": (policy_text(), "unknown policy"),
+    "unknown policy": (policy_text(policy="RandAugmet"), "Did you mean 'RandAugment'"),
+    "an unhashable policy": (policy_text(policy=["Uniform"]), "unknown policy"),
+    "the base": (policy_text(policy="TablePolicy"), "unknown policy"),
+    "unknown setting": (policy_text(policy="RandAugment", settings={"N": 2}), "unknown setting"),
+    "settings that are a list": (policy_text(policy="RandAugment", settings=[2, 9]), "`settings`"),
+    "unknown operation": (listed_text("Rotato", 0.5, 0.5), "Did you mean 'Rotate'"),
+    "probability above 1": (listed_text("Rotate", 1.2, 0.5), r"probability of Rotate.*\[0, 1\]"),
+    "probability below 0": (listed_text("Rotate", -0.1, 0.5), r"probability of Rotate.*\[0, 1\]"),
+    "probability NaN": (listed_text("Rotate", float("nan"), 0.5), r"probability of Rotate"),
+    "probability a word": (listed_text("Rotate", "often", 0.5), r"probability of Rotate"),
+    "magnitude above 1": (listed_text("Rotate", 0.5, 30), r"magnitude of Rotate.*\[0, 1\]"),
+    "too few numbers": (listed_text("Rotate", 0.5), "operation, probability, magnitude"),
+    "no rows": (policy_text(policy="Listed", settings={"subpolicies": []}), "at least one row"),
+    "a row without entries": (
+        policy_text(policy="Listed", settings={"subpolicies": [[]]}), "at least one"),
+    "rows that are a number": (
+        policy_text(policy="Listed", settings={"subpolicies": 3}), "`subpolicies`"),
+    "rows of unequal length": (
+        policy_text(policy="Listed", settings={"subpolicies": [
+            [["Invert", 1, 0]], [["Invert", 1, 0], ["Invert", 1, 0]]]}), "one length"),
+    "an unknown space": (policy_text(policy="Uniform", settings={"space": "papers"}), "'paper'"),
+    "a single beyond 1": (
+        policy_text(policy="Single", settings={"probability": 2}), r"`probability`.*\[0, 1\]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_wrong_policy_file_is_refused_with_what_is_wrong(name):
+    text, message = BAD[name]
+    with pytest.raises(ValueError, match=message):
+        policies.from_json(text)
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: policies.Uniform(exclude=("Rotato",)), "Did you mean 'Rotate'"),
+    (lambda: policies.Uniform(exclude=tuple(OPERATIONS)), "at least one"),
+    (lambda: policies.Uniform(operations_per_subpolicy=0), r"\[1, 16\]"),
+    (lambda: policies.Uniform(extra=((replace(ADD, name="Invert"), Range(0, 0, "")),)), "own name"),
+    (lambda: policies.RandAugment(0, 9), "`n`"),
+    (lambda: policies.RandAugment(2, 31), "`m`"),
+    (lambda: policies.RandAugment(2, float("nan")), "`m`"),
+    (lambda: policies.AutoAugment("cifar100"), "cifar10"),
+    (lambda: policies.FastAutoAugment("mnist"), "cifar10, svhn, imagenet"),
+    (lambda: policies.PBA("imagenet"), "cifar10, svhn"),
+    (lambda: policies.PBA("svhn", 0), "total_epochs"),
+    (lambda: policies.Single("SamplePairing", 0.5, "uda"), "unknown operation"),
+    (lambda: policies.Single("Rotate", -0.1), "probability"),
+])  # fmt: skip
+def test_wrong_settings_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_listed_rows_may_be_lists():
+    rows = [[["Rotate", 0.5, 1.0], ["Invert", 0.1, 0.0]]]
+    assert policies.Listed(rows) == policies.Listed(((("Rotate", 0.5, 1.0), ("Invert", 0.1, 0.0)),))
+    assert draws(policies.Listed(rows), samples=3).shape == (3, 5, 2)
+
+
+# --- data files --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("policy", "count"), [
+    (policies.AutoAugment("cifar10"), 25), (policies.AutoAugment("svhn"), 25),
+    (policies.AutoAugment("imagenet"), 25), (policies.AutoAugment("cifar10-95"), 95),
+    (policies.FastAutoAugment("cifar10"), 493), (policies.FastAutoAugment("svhn"), 497),
+    (policies.FastAutoAugment("imagenet"), 498),
+])  # fmt: skip
+def test_published_counts(policy, count):
+    rows = policy.rows()
+    assert len(rows) == count
+    assert all(len(row) == 2 for row in rows)
+
+
+def test_operation_counts_of_fast_autoaugment_on_cifar10():
+    named = [e.operation for row in policies.FastAutoAugment().rows() for e in row]
+    assert {name: named.count(name) for name in set(named)} == {
+        "AutoContrast": 70, "Brightness": 54, "Color": 65, "Contrast": 66, "Cutout": 79,
+        "Equalize": 74, "Invert": 75, "Posterize": 63, "Rotate": 64, "Sharpness": 62,
+        "ShearX": 64, "ShearY": 63, "Solarize": 48, "TranslateX": 66, "TranslateY": 73,
+    }  # fmt: skip
+
+
+def test_known_entries_and_repeats_of_autoaugment():
+    lists = published.read_data("autoaugment.json")["policies"]
+    assert lists["cifar10"][13] == [["Brightness", 0.9, 6], ["Color", 0.2, 8]]
+    absent = [i for i, row in enumerate(lists["cifar10"]) if row not in lists["cifar10-95"]]
+    assert absent == [15, 16, 17, 18, 19]
+    for later, earlier in ((20, 4), (21, 1), (22, 13), (23, 14), (24, 2)):
+        assert lists["imagenet"][later] == lists["imagenet"][earlier]
+
+
+def test_every_data_file_has_a_source_and_its_checksum():
+    folder = resources.files("divaug.policies") / "data"
+    sums = json.loads((folder / "checksums.json").read_text(encoding="utf-8"))
+    files = {entry.name for entry in folder.iterdir()} - {"checksums.json"}
+    assert files == set(sums)
+    for name in files:
+        content = (folder / name).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == sums[name]
+        assert json.loads(content)["source"]
+
+
+def test_a_damaged_data_file_is_refused(tmp_path, monkeypatch):
+    real = resources.files("divaug.policies") / "data"
+    (tmp_path / "data").mkdir()
+    for name in ("checksums.json", "pba.json"):
+        (tmp_path / "data" / name).write_bytes((real / name).read_bytes())
+    path = tmp_path / "data" / "pba.json"
+    path.write_bytes(path.read_bytes().replace(b"0.2", b"0.3", 1))
+    monkeypatch.setattr(published.resources, "files", lambda _package: tmp_path)
+    with pytest.raises(ValueError, match=r"pba.json is damaged.*install divaug again"):
+        published.read_data.__wrapped__("pba.json")

@@ -1,0 +1,222 @@
+"""Scoring: probabilities in float32, and a model that is afterwards as it was."""
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from divaug import score
+from divaug.scoring import evaluating
+from tests.reference.small_models import OUTPUTS, Wrapped, network, same, state
+
+CANDIDATES = torch.randn(3, 4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+
+
+def trained_a_bit():
+    """A model in training mode with gradients and BatchNorm statistics of its own."""
+    model = network()
+    F.cross_entropy(model(CANDIDATES[0]), torch.tensor([0, 1, 2, 3])).backward()
+    return model
+
+
+def by_hand(model, candidates):
+    """Softmax of the logits in evaluation mode, one candidate at a time."""
+    model.eval()
+    with torch.no_grad():
+        rows = [[model(c[None])[0].float().softmax(0) for c in image] for image in candidates]
+    model.train()
+    return torch.stack([torch.stack(row) for row in rows])
+
+
+def test_probabilities_are_the_softmax_in_evaluation_mode():
+    model = trained_a_bit()
+    probs = score(model, CANDIDATES)
+    assert probs.shape == (3, 4, 5)
+    assert probs.dtype == torch.float32
+    assert not probs.requires_grad
+    torch.testing.assert_close(probs.sum(-1), torch.ones(3, 4))
+    torch.testing.assert_close(probs, by_hand(model, CANDIDATES), rtol=1e-5, atol=1e-6)
+
+
+def test_candidates_do_not_influence_each_other():
+    model = trained_a_bit()
+    alone = score(model, CANDIDATES[1:2, 2:3])
+    torch.testing.assert_close(score(model, CANDIDATES)[1:2, 2:3], alone, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 12, 100])
+def test_chunks_give_what_the_whole_gives(chunk):
+    model, sizes = trained_a_bit(), []
+    handle = model.register_forward_pre_hook(lambda _module, args: sizes.append(len(args[0])))
+    probs = score(model, CANDIDATES, chunk_size=chunk)
+    handle.remove()
+    assert sum(sizes) == 12
+    assert max(sizes) == min(chunk, 12)
+    torch.testing.assert_close(probs, score(model, CANDIDATES), rtol=1e-5, atol=1e-6)
+
+
+def test_the_model_is_as_it_was():
+    model = trained_a_bit()
+    before = state(model)
+    score(model, CANDIDATES, chunk_size=5)
+    assert same(state(model), before)
+
+
+def test_every_module_returns_to_its_own_mode():
+    model = trained_a_bit()
+    model[1].eval()  # a frozen BatchNorm in a model that trains
+    before = state(model)
+    assert len(set(before[2])) == 2
+    inside = []
+    model.register_forward_pre_hook(lambda m, _args: inside.extend(x.training for x in m.modules()))
+    score(model, CANDIDATES)
+    assert not any(inside)
+    assert same(state(model), before)
+
+
+def test_a_model_in_evaluation_mode_stays_there():
+    model = network().eval()
+    score(model, CANDIDATES)
+    assert not any(module.training for module in model.modules())
+
+
+class FailingError(Exception):
+    pass
+
+
+def test_a_model_that_raises_is_as_it_was():
+    def fail(logits):
+        raise FailingError
+
+    model = Wrapped(fail, trained_a_bit())
+    model.inner[3].eval()
+    before = state(model)
+    with pytest.raises(FailingError):
+        score(model, CANDIDATES)
+    assert same(state(model), before)
+
+
+def test_evaluating_restores_also_when_eval_itself_raises():
+    class Stubborn(nn.Linear):
+        def train(self, mode=True):
+            if not mode:
+                raise FailingError
+            return super().train(mode)
+
+    model = nn.Sequential(nn.Dropout(), Stubborn(2, 2))
+    with pytest.raises(FailingError), evaluating(model):
+        pass
+    assert all(module.training for module in model.modules())
+
+
+@pytest.mark.parametrize("kind", OUTPUTS)
+def test_logits_are_found_in_any_output(kind):
+    probs = score(Wrapped(OUTPUTS[kind]), CANDIDATES)
+    torch.testing.assert_close(probs, score(network(), CANDIDATES))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_logits_are_made_float32_before_the_softmax(dtype):
+    logits = torch.tensor([[8.0, 0.0, -8.0]]).expand(12, 3).to(dtype)
+    probs = score(Wrapped(lambda _logits: logits), CANDIDATES)
+    assert probs.dtype == torch.float32
+    assert torch.equal(probs[0, 0], logits[0].float().softmax(0))
+
+
+def test_autocast_around_the_call_is_respected():
+    model, seen = trained_a_bit(), []
+    model[-1].register_forward_hook(lambda _m, _args, output: seen.append(output.dtype))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        probs = score(model, CANDIDATES)
+    assert seen == [torch.bfloat16]
+    assert probs.dtype == torch.float32
+    torch.testing.assert_close(probs.sum(-1), torch.ones(3, 4))
+    torch.testing.assert_close(probs, score(model, CANDIDATES), rtol=0, atol=0.02)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_compiled_model(backend):
+    model = trained_a_bit()
+    expected, before = score(model, CANDIDATES), state(model)
+    compiled = torch.compile(model, backend=backend)
+    torch.testing.assert_close(score(compiled, CANDIDATES), expected, rtol=1e-5, atol=1e-6)
+    assert same(state(model), before)
+    assert compiled.training
+
+
+def test_a_channels_last_model_gets_channels_last_images():
+    model = network().to(memory_format=torch.channels_last)
+    flat = CANDIDATES.flatten(0, 1).contiguous(memory_format=torch.channels_last)
+    seen = []
+    model.register_forward_pre_hook(
+        lambda _m, args: seen.append(args[0].is_contiguous(memory_format=torch.channels_last))
+    )
+    probs = score(model, flat.unflatten(0, (3, 4)), chunk_size=5)
+    assert all(seen)
+    torch.testing.assert_close(probs, score(network(), CANDIDATES), rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture
+def _one_process(tmp_path):
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.usefixtures("_one_process")
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_model_wrapped_for_distributed_training(compiled):
+    inner = trained_a_bit()
+    expected = score(inner, CANDIDATES)
+    model = DistributedDataParallel(inner)
+    wrapped = torch.compile(model, backend="eager") if compiled else model
+    before, calls = state(model), []
+    model.register_forward_pre_hook(lambda _m, _args: calls.append(1))
+    torch.testing.assert_close(score(wrapped, CANDIDATES), expected, rtol=1e-5, atol=1e-6)
+    assert same(state(model), before)
+    # DDP's own forward sends rank 0's BatchNorm statistics to all others: it must not run.
+    assert not calls
+    # The model still trains afterwards.
+    F.cross_entropy(model(CANDIDATES[0]), torch.tensor([0, 1, 2, 3])).backward()
+
+
+def test_bytes_are_scaled_to_the_unit_interval():
+    candidates = torch.arange(12 * 192).remainder(256).to(torch.uint8).view(3, 4, 3, 8, 8)
+    model = network()
+    torch.testing.assert_close(score(model, candidates), score(model, candidates.float() / 255))
+
+
+def test_bytes_come_in_the_models_dtype():
+    candidates = torch.arange(12 * 192).remainder(256).to(torch.uint8).view(3, 4, 3, 8, 8)
+    probs = score(network().to(torch.bfloat16), candidates)
+    torch.testing.assert_close(probs, score(network(), candidates), rtol=0, atol=0.02)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda logits: logits[0], r"got shape \(5,\)"),
+    (lambda logits: logits[:-1], r"N=12.*\(11, 5\)"),
+    (lambda logits: logits[:, :1], "two classes"),
+    (lambda logits: logits[:, :, None], r"\(12, 5, 1\)"),
+])  # fmt: skip
+def test_logits_of_the_wrong_shape_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        score(Wrapped(change), CANDIDATES)
+
+
+@pytest.mark.parametrize("output", [None, "cat", {"scores": 1}, ()])
+def test_an_output_without_logits_is_refused(output):
+    with pytest.raises(TypeError, match="logits"):
+        score(Wrapped(lambda _logits: output), CANDIDATES)
+
+
+def test_wrong_candidates_are_refused():
+    with pytest.raises(ValueError, match=r"\[B,E,C,H,W\]"):
+        score(network(), CANDIDATES[0])
+    with pytest.raises(ValueError, match="five axes"):
+        score(network(), [CANDIDATES])
+    with pytest.raises(ValueError, match="empty"):
+        score(network(), CANDIDATES[:0])
+    with pytest.raises(ValueError, match="chunk_size"):
+        score(network(), CANDIDATES, chunk_size=0)

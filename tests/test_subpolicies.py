@@ -1,0 +1,217 @@
+"""Sub-policies as data: indexing, joining, writing, reading, printing, and replaying."""
+
+import json
+
+import pytest
+import torch
+
+from divaug import SubPolicies, expand, policies
+from divaug.expansion import replay as replay_drawn
+from divaug.operations import OPERATIONS, TABLE, Operation
+from divaug.operations.magnitude import Range
+from tests.reference import samples
+
+IMAGES = samples.images(3, 12, 10, 6)
+MIRROR = Operation("Mirror", lambda images, _argument, _center, _partner: images.flip(3))
+WITH_MIRROR = policies.Uniform(extra=((MIRROR, Range(0.0, 0.0, "none")),))
+
+
+def drawn(policy=None, candidates=5, seed=1):
+    return expand(IMAGES, candidates, policy, seed=seed)[1]
+
+
+def replay(subpolicies):
+    return replay_drawn(IMAGES, subpolicies)
+
+
+def test_dtypes_and_shapes_are_the_documented_ones():
+    these = drawn()
+    assert these.shape == (6, 5, 2)
+    assert len(these) == 6
+    assert these.device == torch.device("cpu")
+    dtypes = {name: (tensor.dtype, tuple(tensor.shape)) for name, tensor in these.tensors().items()}
+    assert dtypes == {
+        "operation": (torch.int32, (6, 5, 2)),
+        "applied": (torch.bool, (6, 5, 2)),
+        "argument": (torch.float32, (6, 5, 2)),
+        "center": (torch.int32, (6, 5, 2, 2)),
+        "partner": (torch.int64, (6, 5, 2)),
+        "probability": (torch.float32, (6, 5, 2)),
+        "magnitude": (torch.float32, (6, 5, 2)),
+    }
+
+
+KEYS = {
+    "image": 2,
+    "from behind": -1,
+    "slice": slice(1, 4),
+    "rows": torch.tensor([5, 0, 0]),
+    "mask": torch.tensor([True, False, True, False, False, True]),
+    "one candidate": (3, 2),
+    "a candidate of all": (slice(None), 1),
+    "pairs": (torch.tensor([0, 1]), torch.tensor([4, 2])),
+    "mask of candidates": torch.arange(30).view(6, 5) % 7 == 0,
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_indexing_takes_the_same_part_of_every_tensor(name):
+    these, key = drawn(), KEYS[name]
+    part = these[key]
+    for field, tensor in these.tensors().items():
+        assert torch.equal(getattr(part, field), tensor[key])
+    assert part.operations is these.operations
+
+
+@pytest.mark.parametrize("key", [(0, 0, 0), ..., (None, 0), (slice(None), slice(None), 1)])
+def test_the_operations_of_a_sub_policy_stay_together(key):
+    with pytest.raises(IndexError, match="leading axes"):
+        drawn()[key]
+
+
+def test_a_mask_over_the_operations_is_refused():
+    with pytest.raises(IndexError, match="leading axes"):
+        drawn()[torch.ones(6, 5, 2, dtype=torch.bool)]
+
+
+def test_flatten_makes_one_leading_axis():
+    these = drawn()
+    assert these.flatten().shape == (30, 2)
+    assert torch.equal(these.flatten().center[7], these.center[1, 2])
+    assert these[0].flatten().shape == (5, 2)
+    assert these[0, 0].flatten().shape == (1, 2)
+
+
+def test_concatenating_the_parts_gives_the_whole():
+    these = drawn()
+    assert SubPolicies.concatenate([these[:2], these[2:3], these[3:]]).equal(these)
+
+
+def test_parts_of_different_tables_cannot_be_joined():
+    with pytest.raises(ValueError, match="2 different tables"):
+        SubPolicies.concatenate([drawn(), drawn(WITH_MIRROR)])
+
+
+def test_joining_nothing_is_refused():
+    with pytest.raises(ValueError, match="at least one"):
+        SubPolicies.concatenate([])
+
+
+def test_to_moves_every_tensor():
+    moved = drawn().to("meta")
+    assert {tensor.device.type for tensor in moved.tensors().values()} == {"meta"}
+    assert drawn().to("cpu").equal(drawn())
+
+
+def test_equal_sees_any_difference():
+    these = drawn()
+    assert these.equal(drawn())
+    assert not these.equal(drawn(seed=2))
+    assert not these.equal(these[:3])
+    for name, tensor in these.tensors().items():
+        changed = tensor.clone()
+        changed.view(-1)[-1] = ~changed.view(-1)[-1] if tensor.dtype == torch.bool else 77
+        other = SubPolicies(**(these.tensors() | {name: changed}), operations=these.operations)
+        assert not these.equal(other), name
+    assert not these.equal(SubPolicies(**these.tensors(), operations=drawn(WITH_MIRROR).operations))
+
+
+POLICIES = {
+    "universal": policies.Uniform(),
+    "three operations": policies.RandAugment(3, 5),
+    "one operation": policies.TrivialAugment(),
+    "no operation": policies.Identity(),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_json_gives_back_every_bit(name):
+    these = drawn(POLICIES[name])
+    read = SubPolicies.from_json(these.to_json())
+    assert read.equal(these)
+    assert read.operations == these.operations
+    assert torch.equal(replay(read), replay(these))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_file_gives_back_every_bit(name, tmp_path):
+    these = drawn(POLICIES[name])
+    these.save(tmp_path / "drawn.pt")
+    read = SubPolicies.load(tmp_path / "drawn.pt")
+    assert read.equal(these)
+    assert torch.equal(replay(read), expand(IMAGES, 5, POLICIES[name], seed=1)[0])
+
+
+def test_an_operation_of_your_own_is_found_again(tmp_path):
+    these = drawn(WITH_MIRROR)
+    assert SubPolicies.from_json(these.to_json(), extra=[MIRROR]).operations[-1] is MIRROR
+    these.save(tmp_path / "drawn.pt")
+    assert SubPolicies.load(tmp_path / "drawn.pt", extra=[MIRROR]).equal(these)
+    with pytest.raises(ValueError, match="unknown operation 'Mirror'"):
+        SubPolicies.from_json(these.to_json())
+
+
+def test_describe_says_what_happens():
+    rotate, invert = OPERATIONS.index("Rotate"), OPERATIONS.index("Invert")
+    these = SubPolicies(
+        operation=torch.tensor([[rotate, invert], [-1, -1]], dtype=torch.int32),
+        applied=torch.tensor([[True, False], [False, False]]),
+        argument=torch.tensor([[-12.5, 0.0], [0.0, 0.0]]),
+        center=torch.zeros(2, 2, 2, dtype=torch.int32),
+        partner=torch.zeros(2, 2, dtype=torch.int64),
+        probability=torch.tensor([[0.75, 0.5], [0.0, 0.0]]),
+        magnitude=torch.tensor([[0.25, 0.125], [0.0, 0.0]]),
+        operations=tuple(TABLE.values()),
+    )  # fmt: skip
+    first = "Rotate(-12.5) p=0.75 m=0.25 -> Invert p=0.50 m=0.12 skipped"
+    assert these.describe() == [first, "nothing"]
+    assert these[0].describe() == [first]
+    assert drawn(policies.Identity())[:1].describe() == ["nothing"] * 5
+
+
+def changed(**new):
+    content = json.loads(drawn().to_json())
+    return json.dumps({**content, **new})
+
+
+def without(name):
+    content = json.loads(drawn().to_json())
+    del content[name]
+    return json.dumps(content)
+
+
+def test_wrong_text_is_refused_with_what_is_wrong():
+    for text in ("[]", "{}", changed(format="divaug.policy/1")):
+        with pytest.raises(ValueError, match="format"):
+            SubPolicies.from_json(text)
+    for name in ("applied", "center", "operations", "shape"):
+        with pytest.raises(ValueError, match=f"lack `{name}`"):
+            SubPolicies.from_json(without(name))
+    with pytest.raises(ValueError, match=r"unknown operation 'Rotato'.*Rotate"):
+        SubPolicies.from_json(changed(operations=["Rotato"]))
+    with pytest.raises(ValueError, match="`operation` must lie"):
+        SubPolicies.from_json(changed(operations=["Rotate"]))
+    outside = torch.full((6, 5, 2), 1.5).tolist()
+    with pytest.raises(ValueError, match=r"`probability` must lie in \[0, 1\]"):
+        SubPolicies.from_json(changed(probability=outside))
+    with pytest.raises(ValueError, match=r"`magnitude`.*shape"):
+        SubPolicies.from_json(changed(magnitude=[[[0.5]]]))
+    with pytest.raises(ValueError, match="`argument`"):
+        SubPolicies.from_json(changed(argument="strong"))
+
+
+def test_wrong_files_are_refused_with_what_is_wrong(tmp_path):
+    path = tmp_path / "drawn.pt"
+    good = drawn().tensors() | {"operations": list(OPERATIONS)}
+    torch.save({n: t for n, t in good.items() if n != "partner"}, path)
+    with pytest.raises(ValueError, match="`partner` is missing"):
+        SubPolicies.load(path)
+    torch.save(good | {"argument": good["argument"].double()}, path)
+    with pytest.raises(ValueError, match=r"`argument` must be torch\.float32"):
+        SubPolicies.load(path)
+    torch.save(good | {"center": good["center"][..., 0]}, path)
+    with pytest.raises(ValueError, match="`center` must have shape"):
+        SubPolicies.load(path)
+    torch.save([1, 2], path)
+    with pytest.raises(ValueError, match="does not hold sub-policies"):
+        SubPolicies.load(path)
