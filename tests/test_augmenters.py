@@ -130,7 +130,10 @@ def test_records_count_what_was_kept_and_reset_in_place(name, images):
     assert math.isnan(record.diversity_kept) == (name != "divaug")
     augment.reset_record()
     assert augment._sums.applied is tensors  # a captured graph still writes to these
-    assert augment.record().images == 0
+    with pytest.raises(ValueError, match="nothing was augmented"):
+        augment.record()
+    augment(images)
+    assert augment.record().images == 6
 
 
 def test_records_equal_counts_by_hand(images):

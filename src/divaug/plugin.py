@@ -165,7 +165,7 @@ class DivAug:
 
     def record(self) -> Record:
         """What was kept since the last `reset_record`; waits for the device."""
-        if self._sums is None:
+        if self._sums is None or not int(self._sums.images):
             raise ValueError("nothing was augmented yet: call the plug-in first.")
         return self._sums.to_record()
 

@@ -102,7 +102,7 @@ class Views:
 
     def record(self) -> Record:
         """What was applied since the last `reset_record`; waits for the device."""
-        if self._sums is None:
+        if self._sums is None or not int(self._sums.images):
             raise ValueError("nothing was augmented yet: call the augmenter first.")
         return self._sums.to_record()
 
