@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from divaug import augmenters, models
 from divaug.augmenters import AUGMENTERS, Settings
 from divaug.diversity import upper_bound
-from divaug.measuring import measure
+from divaug.measuring import measure, measure_run
 from divaug.training import Hardware, checkpoints, train
 from divaug.training.data import default_of
 from divaug.training.opening import open_run
@@ -111,3 +111,24 @@ def test_what_cannot_be_opened_is_named(tmp_path):
     (tmp_path / "recipe.json").write_text(toy_recipe().to_json())
     with pytest.raises(ValueError, match="has no checkpoint to use: it has written none yet"):
         open_run(tmp_path)
+
+
+def test_a_run_is_measured_with_its_own_network(tmp_path):
+    data = toy_data(num_train=16)
+    run = tmp_path / "run"
+    train(toy_recipe(epochs=1), run, data=data, device="cpu", reporter=Silent())
+    said = []
+    found = measure_run(
+        run, ["none", "divaug"], data=data, views=2, images=8, device="cpu", say=said.append
+    )
+    assert list(found) == ["none", "divaug"]
+    assert said == ["measuring none on 8 images", "measuring divaug on 8 images"]
+    assert found["none"].variance_diversity == pytest.approx(0.0, abs=1e-10)
+    assert found["divaug"].variance_diversity > 0
+    assert found["none"].clean_accuracy == found["divaug"].clean_accuracy
+    own = measure_run(run, data=data, views=2, device="cpu")
+    assert list(own) == ["default"]
+    assert own["default"].train_images == 16
+    with pytest.raises(ValueError, match="Did you mean 'divaug'"):
+        measure_run(run, ["none", "divag"], data=data, device="cpu", say=said.append)
+    assert len(said) == 2

@@ -1,7 +1,9 @@
 """`measure`: Variance Diversity, Loss Diversity and Affinity of an augmenter, over a dataset."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +13,13 @@ from divaug.datasets import Dataset
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import AffinityMeter, Mean, loss_diversity, variance_diversity
 from divaug.scoring import evaluating, logits_of
+from divaug.training.assembly import build_augmenter
+from divaug.training.data import default_of, load_data
 from divaug.training.evaluation import prepare
 from divaug.training.hardware import Hardware
+from divaug.training.opening import open_run
 
-__all__ = ["Measurement", "measure"]
+__all__ = ["Measurement", "measure", "measure_run"]
 
 
 @dataclass(frozen=True)
@@ -125,3 +130,56 @@ def _views(
 def _logits(network: nn.Module, images: Tensor, hardware: Hardware) -> Tensor:
     with hardware.autocast():
         return logits_of(network(images)).float()
+
+
+def measure_run(
+    run: str | Path,
+    names: Sequence[str] | None = None,
+    *,
+    data: str | Path | Dataset | None = None,
+    views: int = 4,
+    images: int = 0,
+    device: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> dict[str, Measurement]:
+    """Measure augmenters with the network of a run, at the run's settings.
+
+    Args:
+        run: the folder of a run or of a checkpoint.
+        names: of augmenters; None for the run's own. Those that select keep `views` candidates.
+        data: a dataset, or where to find the run's.
+        views: augmented images for each original.
+        images: size of a balanced part of the training images to measure on; 0 for all.
+        device: where; None for a GPU where there is one.
+        say: told what happens, a line at a time.
+
+    Returns:
+        Name → measurement.
+    """
+    opened = open_run(run)
+    for note in opened.notes:
+        say(note)
+    chosen = list(names) if names else [opened.recipe.augmenter]
+    recipes = {
+        name: replace(
+            opened.recipe,
+            augmenter=name,
+            num_selected=views,
+            num_candidates=max(opened.recipe.num_candidates, views),
+        )
+        for name in chosen
+    }  # all names are checked before the first is measured
+    hardware = Hardware.choose(device, opened.recipe.precision, eager=True)
+    found = data if isinstance(data, Dataset) else load_data(opened.recipe, data)
+    if not isinstance(found, Dataset):
+        raise ValueError("only datasets in memory can be measured, not folders of large images.")
+    part = found.subset(images) if images else found
+    network = opened.network(found, hardware)
+    default = default_of(opened.recipe.dataset, found)
+    result = {}
+    for name, recipe in recipes.items():
+        say(f"measuring {name} on {len(part.train_images):,} images")
+        make = partial(build_augmenter, recipe, network, default, hardware)
+        last = recipe.epochs - 1
+        result[name] = measure(network, part, make, default, hardware, views=views, epoch=last)
+    return result
