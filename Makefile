@@ -3,7 +3,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: help demo test format lint types unit docs mutants bench clean
+.PHONY: help demo test format lint types unit docs mutants bench figures clean
 
 help:
 	@echo "make demo     run the main job on data that ships with the project"
@@ -11,6 +11,8 @@ help:
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make mutants  check that the tests of the operations can fail (minutes)"
 	@echo "make docs     build the documentation under docs/_build/html"
+	@echo "make bench    measure on this machine and bring README and docs up to date"
+	@echo "make figures  draw the pictures of README and docs anew"
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -45,6 +47,14 @@ mutants: .venv/ready
 docs: .venv/ready
 	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	$(PY) -m sphinx -W -b html docs docs/_build/html
+
+bench: .venv/ready
+	$(PY) -m divaug bench operations --json benchmarks/results/operations.json
+	$(PY) -m divaug bench select --json benchmarks/results/select.json
+	$(PY) tools/update_docs.py
+
+figures: .venv/ready
+	$(PY) tools/draw_figures.py
 
 clean:
 	rm -rf .venv demo docs/_build .mypy_cache .ruff_cache .pytest_cache

@@ -194,9 +194,14 @@ def _render(
     chunk = max(1, CHUNK_CANDIDATE_PIXELS // (E * originals.shape[2] * originals.shape[3]))
     for start in range(0, len(originals), chunk):
         stop = min(start + chunk, len(originals))
+        target = out[start * E : stop * E]
+        if draws is None and not channels_last:
+            # Bytes in the ordinary layout can be worked on where they end up.
+            _by_image(target, E).copy_(originals[start:stop, None])
+            apply_slots(target, subpolicies[start:stop].flatten(), pool)
+            continue
         candidates = originals[start:stop].repeat_interleave(E, 0)
         apply_slots(candidates, subpolicies[start:stop].flatten(), pool)
-        target = out[start * E : stop * E]
         if default is None or draws is None:
             target.copy_(candidates)
         else:

@@ -199,7 +199,7 @@ def photograph(
     images: Tensor, settings: Photometric, draws: PhotometricDraws, jitter: Jitter
 ) -> tuple[Tensor, Tensor]:
     """Crop, resize and jitter; returns uint8 images and the colour shift to add later."""
-    chunk = max(1, 4 * CHUNK_PIXELS // max(1, images.shape[2] * images.shape[3]))
+    chunk = max(1, 2 * CHUNK_PIXELS // max(1, images.shape[2] * images.shape[3]))
     parts = [
         crop_and_resize(images[i : i + chunk], draws.box[i : i + chunk], settings.size)
         for i in range(0, len(images), chunk)

@@ -23,28 +23,42 @@ __all__ = ["METHODS", "Method", "select", "squared_distances"]
 #: Bits of a probability after the point. A squared distance is then below 2**56, and a sum over
 #: 64 candidates fits 62 bits, which the draw needs.
 BITS = 27
+SPLIT = 14
+#: Probabilities worked on at a time: as many as a core's cache holds.
+CHUNK_NUMBERS = 1 << 18
 MAX_CANDIDATES = 64
 MAX_SUBSETS = 20_000
 # A sum of probabilities above this is no probability vector; half precision stays well below it.
 LARGEST_SUM = (1 << BITS) + (1 << (BITS - 4))
 
 
-def _fixed_point(probs: Tensor) -> tuple[Tensor, Tensor]:
-    """Whole numbers `[B,E,D]` int64, and which vectors `[B,E]` are finite probabilities."""
+def _whole_numbers(probs: Tensor) -> tuple[Tensor, Tensor]:
+    """Multiples of 2**-27 `[B,E,D]` in float64, and which vectors `[B,E]` are probabilities."""
     # Cast first: a double beyond float32 is as infinite here as in the kernel.
     single = probs.to(torch.float32)
-    finite = single.isfinite().all(-1)
-    safe = torch.where(finite[..., None], single, 0.0).clamp(0.0, 1.0)
-    fixed = (safe * (1 << BITS)).to(torch.int64)
-    return fixed, finite & (fixed.sum(-1) <= LARGEST_SUM)
+    finite = (single.amin(-1) > -math.inf) & (single.amax(-1) < math.inf)
+    whole = (single * (1 << BITS)).clamp_(0, 1 << BITS).floor_().to(torch.float64)
+    return whole, finite & (whole.sum(-1) <= LARGEST_SUM)
+
+
+def _distances(probs: Tensor) -> tuple[Tensor, Tensor]:
+    whole, finite = _whole_numbers(probs)
+    # |a − b|² = a·a + b·b − 2·a·b. A product of two such numbers needs one bit more than float64
+    # holds, so one factor is split in two; then every sum is exact, in whatever order it is taken.
+    high = (whole * 2.0**-SPLIT).floor_()
+    low = whole.sub(high, alpha=1 << SPLIT)
+    upper, lower = (torch.bmm(whole, part.transpose(1, 2)).nan_to_num_() for part in (high, low))
+    dot = (upper.to(torch.int64) << SPLIT) + lower.to(torch.int64)
+    square = dot.diagonal(dim1=1, dim2=2)
+    distance = square[:, :, None] + square[:, None, :] - 2 * dot
+    return distance, finite[:, :, None] & finite[:, None, :]
 
 
 def squared_distances(probs: Tensor) -> tuple[Tensor, Tensor]:
     """Squared distances `[B,E,E]` in units of 2**-54, and which of them are finite."""
-    fixed, finite = _fixed_point(probs)
-    E = fixed.shape[1]
-    columns = [(fixed - fixed[:, c : c + 1]).square().sum(-1) for c in range(E)]
-    return torch.stack(columns, -1), finite[:, :, None] & finite[:, None, :]
+    chunk = max(1, CHUNK_NUMBERS // (probs.shape[1] * probs.shape[2]))
+    parts = [_distances(part) for part in torch.split(probs, chunk)]
+    return torch.cat([d for d, _ in parts]), torch.cat([finite for _, finite in parts])
 
 
 def _pick(weight: Tensor, word: Tensor) -> Tensor:
@@ -78,9 +92,10 @@ def _uniform(probs: Tensor, S: int, words: Tensor) -> Tensor:
 
 def _seeding(probs: Tensor, S: int, words: Tensor, weigh: Callable[[Tensor], Tensor]) -> Tensor:
     """Algorithm 2: the first centre uniform, each next one drawn by `weigh`."""
-    fixed, finite = _fixed_point(probs)
-    free = torch.ones_like(finite, dtype=torch.int64)
     far = torch.iinfo(torch.int64).max
+    distance, usable = squared_distances(probs)
+    distance = torch.where(usable, distance, far)
+    free = torch.ones(probs.shape[:2], dtype=torch.int64, device=probs.device)
     nearest = torch.full_like(free, far)  # E_t²(x): squared distance to the nearest centre so far
     chosen = []
     for t in range(S):
@@ -89,11 +104,8 @@ def _seeding(probs: Tensor, S: int, words: Tensor, weigh: Callable[[Tensor], Ten
         none = weight.sum(1, keepdim=True) == 0
         c = _pick(torch.where(none, free, weight), words[:, t])
         chosen.append(c)
-        at = c[:, None]
-        free = free.scatter(1, at, 0)
-        distance = (fixed - fixed.take_along_dim(at[..., None], 1)).square().sum(-1)
-        usable = finite & finite.take_along_dim(at, 1)
-        nearest = torch.minimum(nearest, torch.where(usable, distance, far))
+        free = free.scatter(1, c[:, None], 0)
+        nearest = torch.minimum(nearest, distance.take_along_dim(c[:, None, None], 2)[..., 0])
     return torch.stack(chosen, 1)
 
 

@@ -18,15 +18,16 @@ __all__ = ["FUSED_PIXELS", "MAX_SLOTS", "jitter_kernel", "render_kernel"]
 #: Up to this many pixels a candidate is the work of one program.
 FUSED_PIXELS = 128 * 128
 MAX_SLOTS = 2
-BLOCK = 1024  # pixels of a tile
-PIXELS_PER_THREAD = 8
-PARTS = 16  # programs that share the statistics of one large candidate
-PROGRAMS = 8  # programs that share the pixels of one large candidate
+BLOCK = 512  # pixels of a tile
+PIXELS_PER_THREAD = 4
+PARTS = (16, 8)  # programs that share the statistics of one large candidate, in each phase
+PROGRAMS = 32  # programs that share the pixels of one large candidate
+REGISTERS = {0: None, 1: 64, 2: 80}  # most registers of a thread, by the number of slots
 
 
 @triton.jit
 def _tile(
-    out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x, mirrored, cut_y,
+    out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x, turn, cut_y,
     cut_x, scale0, scale1, scale2, bias0, bias1, bias2,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, SLOTS: tl.constexpr,
     DEFAULT: tl.constexpr, PADDING: tl.constexpr, CUTOUT: tl.constexpr,
@@ -42,7 +43,7 @@ def _tile(
     x = out_x
     inside = valid
     if DEFAULT:
-        x = tl.where(mirrored, W - 1 - out_x, out_x) + (offset_x - PADDING)
+        x = out_x * turn + (offset_x - PADDING + tl.where(turn < 0, W - 1, 0))
         y = out_y + (offset_y - PADDING)
         if PADDING > 0:
             within = (y.to(tl.uint32) < H) & (x.to(tl.uint32) < W)
@@ -137,16 +138,16 @@ def _kernel(
                 tables2 = tables_of(source, slot2, slot1, tables1, H, W, C, 1, BLOCK)
             else:
                 tables2 = recalled_tables(records, n * LAUNCH_SLOTS + 1, slot2, H, W, C)
-        offset_y, offset_x, mirrored, cut_y, cut_x = 0, 0, 0, 0, 0
+        offset_y, offset_x, turn, cut_y, cut_x = 0, 0, 1, 0, 0
         if DEFAULT:
             offset_y, offset_x = tl.load(offset + 2 * n), tl.load(offset + 2 * n + 1)
-            mirrored = tl.load(flip + n) != 0
+            turn = tl.where(tl.load(flip + n) != 0, -1, 1)
             cut_y, cut_x = tl.load(cut + 2 * n), tl.load(cut + 2 * n + 1)
         tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
         for tile in range(tl.program_id(1), tiles, tl.num_programs(1)):
             _tile(
                 out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x,
-                mirrored, cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C,
+                turn, cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C,
                 SLOTS, DEFAULT, PADDING, CUTOUT, CHANNELS_LAST, BLOCK,
             )  # fmt: skip
 
@@ -228,12 +229,13 @@ def _launch(
     if not fused:
         records = torch.zeros((n, slots, RECORD), dtype=torch.int32, device=out.device)
         for phase in range(slots):
-            count_kernel[(n, PARTS, slots)](
-                source, pool, *sub, records, E, first, SLOTS=slots, PHASE=phase == 1, **sizes
+            count_kernel[(n, PARTS[phase], slots - phase)](
+                source, pool, *sub, records, E, first, SLOTS=slots, PHASE=phase, **sizes
             )
     for launch in [slots] if fused else range(1, slots + 1):
         _kernel[(n, 1 if fused else PROGRAMS)](
             out, source, pool, *sub, *where, records, E, first, *norm, SLOTS=launch,
             LAUNCH_SLOTS=slots, FUSED=fused, DEFAULT=placed is not None, PADDING=padding,
-            CUTOUT=cutout, CHANNELS_LAST=channels_last, **sizes,
+            CUTOUT=cutout, CHANNELS_LAST=channels_last,
+            maxnreg=None if fused else REGISTERS[launch], **sizes,
         )  # fmt: skip

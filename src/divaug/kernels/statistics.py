@@ -199,10 +199,10 @@ def count_kernel(
     """Add one part of a large image's statistics to a slot's record.
 
     The first phase does all slots but a second one that follows an operation with statistics of its
-    own; the second phase does those.
+    own; the second phase, which has no first slots to do, does those.
     """
     n = tl.program_id(0).to(tl.int64)
-    k = tl.program_id(2)
+    k = tl.program_id(2) + PHASE
     at = n * K + first + k
     op = tl.where(tl.load(applied + at) != 0, tl.load(operation + at), -1)
     if _wants(op):

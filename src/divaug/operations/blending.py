@@ -13,7 +13,8 @@ def blend_values(first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
     bytes than Pillow's.
     """
     moved = ((second - first) * weight.to(torch.float32)).add_(first)
-    return moved.clamp_(0, 255).to(torch.uint8)
+    # By way of int16: on a CPU the direct conversion is several times slower.
+    return moved.clamp_(0, 255).to(torch.int16).to(torch.uint8)
 
 
 def blend(first: Tensor, second: Tensor, weight: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ Images are grouped by operation, so nothing is computed for images that did not 
 are cut into chunks, so the temporary tensors stay small whatever the batch.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -15,7 +16,7 @@ __all__ = ["CHUNK_PIXELS", "transform_in_place"]
 
 #: Pixels of one chunk. Temporaries take at most about 40 bytes per pixel of a chunk; this many
 #: pixels keep them in a core's cache and still amortise the cost of a call.
-CHUNK_PIXELS = 1 << 16
+CHUNK_PIXELS = 1 << 17
 
 
 def _groups(operation: Tensor, count: int, chunk: int) -> Iterator[tuple[int, Tensor]]:
@@ -27,6 +28,13 @@ def _groups(operation: Tensor, count: int, chunk: int) -> Iterator[tuple[int, Te
     for i in range(count):
         for start in range(begin[i], begin[i + 1], chunk):
             yield i, order[start : min(start + chunk, begin[i + 1])]
+
+
+def _words(images: Tensor) -> Tensor:
+    """The bytes of each image as a row, eight at a time where they allow: far quicker to write."""
+    flat = images.view(len(images), math.prod(images.shape[1:]))
+    whole = flat.shape[1] % 8 == 0 and flat.storage_offset() % 8 == 0
+    return flat.view(torch.int64) if whole else flat
 
 
 def transform_in_place(
@@ -50,11 +58,13 @@ def transform_in_place(
         operations: the table that the ids point into.
     """
     nothing = images.new_empty(0)
+    rows_of = _words(images)
     chunk = max(1, CHUNK_PIXELS // max(1, images.shape[2] * images.shape[3]))
     for i, rows in _groups(operation, len(operations), chunk):
         this = operations[i]
         here = center[rows] if this.needs_center and center is not None else nothing
         paired = this.needs_partner and pool is not None and partner is not None
-        other = pool[partner[rows]] if paired else nothing  # type: ignore[index]
+        other = pool.index_select(0, partner[rows]) if paired else nothing  # type: ignore
         strength = argument[rows].to(torch.float64)
-        images[rows] = this.transform(images[rows], strength, here, other)
+        result = this.transform(images.index_select(0, rows), strength, here, other)
+        rows_of[rows] = result.flatten(1).view(rows_of.dtype)

@@ -8,6 +8,7 @@ whole-number sums of them. Reproducing those six integers reproduces every pixel
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 __all__ = ["rotate", "shear_x", "shear_y", "translate_x", "translate_y"]
@@ -55,16 +56,17 @@ def affine(images: Tensor, coefficients: Tensor) -> Tensor:
     y = torch.arange(height, device=images.device, dtype=torch.int32)
     a = coefficients.unbind(1)
 
-    def source(per_x: Tensor, per_y: Tensor, start: Tensor) -> Tensor:
+    def source(per_x: Tensor, per_y: Tensor, start: Tensor, size: int) -> Tensor:
         row = start[:, None] + per_y[:, None] * y
-        return (row[:, :, None] + (per_x[:, None] * x)[:, None, :]) >> 16
+        place = (row[:, :, None] + (per_x[:, None] * x)[:, None, :]) >> 16
+        return place.clamp_(-1, size)
 
-    x_in, y_in = source(a[0], a[1], a[2]), source(a[3], a[4], a[5])
-    inside = ((x_in >= 0) & (x_in < width)).logical_and_((y_in >= 0) & (y_in < height))
-    flat = y_in.mul_(width).add_(x_in).mul_(inside)
+    # One black pixel all around: whatever falls outside lands there, and nothing is masked.
+    padded = F.pad(images, (1, 1, 1, 1)).view(n, channels, -1)
+    x_in, y_in = source(a[0], a[1], a[2], width), source(a[3], a[4], a[5], height)
+    flat = x_in.add_(y_in, alpha=width + 2).add_(width + 3)
     index = flat.view(n, 1, height * width).to(torch.int64).expand(n, channels, height * width)
-    sampled = images.reshape(n, channels, height * width).gather(2, index)
-    return sampled.mul_(inside.view(n, 1, height * width)).view(n, channels, height, width)
+    return padded.gather(2, index).view(images.shape)
 
 
 def coefficients_of(rows: tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]) -> Tensor:
@@ -95,16 +97,6 @@ def shear_y(images: Tensor, factor: Tensor) -> Tensor:
     return affine(images, coefficients_of((one, zero, zero, factor, one, zero)))
 
 
-def translate_x(images: Tensor, pixels: Tensor) -> Tensor:
-    """Move the content left by `pixels` (right where negative)."""
-    return _translate(images, pixels, dim=3)
-
-
-def translate_y(images: Tensor, pixels: Tensor) -> Tensor:
-    """Move the content up by `pixels` (down where negative)."""
-    return _translate(images, pixels, dim=2)
-
-
 def _carry(fraction: Tensor, size: int) -> Tensor:
     """The first coordinate at which a running sum of ones has rounded `fraction` up to 1.
 
@@ -120,18 +112,32 @@ def _carry(fraction: Tensor, size: int) -> Tensor:
     return carry
 
 
-def _translate(images: Tensor, pixels: Tensor, dim: int) -> Tensor:
-    size = images.shape[dim]
+def _shifted(size: int, pixels: Tensor) -> tuple[Tensor, Tensor]:
+    """For each position, the one it is taken from, and whether that lies inside: `[n,size]`."""
     start = pixels + 0.5
     whole = start.floor()
     carry = _carry(start - whole, size)
-    source = torch.arange(size, device=images.device) + whole.to(torch.int64)[:, None]
+    source = torch.arange(size, device=pixels.device) + whole.to(torch.int64)[:, None]
     source += source >= carry[:, None]
     inside = (source >= 0) & (source < size)
-    shape = [len(images), 1, 1, 1]
-    shape[dim] = size
-    index = (source * inside).view(shape).expand(images.shape)
-    return images.gather(dim, index).mul_(inside.view(shape))
+    return source * inside, inside
+
+
+def translate_x(images: Tensor, pixels: Tensor) -> Tensor:
+    """Move the content left by `pixels` (right where negative)."""
+    source, inside = _shifted(images.shape[3], pixels)
+    moved = images.gather(3, source[:, None, None].expand(images.shape))
+    return moved.mul_(inside[:, None, None])
+
+
+def translate_y(images: Tensor, pixels: Tensor) -> Tensor:
+    """Move the content up by `pixels` (down where negative)."""
+    n, channels, height, width = images.shape
+    source, inside = _shifted(height, pixels)
+    # Whole rows are copied: the planes of all images and channels stand below one another.
+    plane = torch.arange(n * channels, device=images.device).view(n, channels, 1) * height
+    rows = images.reshape(-1, width).index_select(0, (plane + source[:, None]).flatten())
+    return rows.view(images.shape).mul_(inside[:, None, :, None])
 
 
 def rotate(images: Tensor, degrees: Tensor) -> Tensor:

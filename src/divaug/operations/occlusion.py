@@ -16,9 +16,11 @@ def square_mask(center: Tensor, side: Tensor, height: int, width: int) -> Tensor
 
     def covered(axis: int, size: int) -> Tensor:
         offset = torch.arange(size, device=center.device) - start[:, axis, None]
-        return (offset >= 0) & (offset < side[:, None])
+        return ((offset >= 0) & (offset < side[:, None])).to(torch.uint8)
 
-    return covered(0, height)[:, :, None] & covered(1, width)[:, None, :]
+    # A product of bytes: on a CPU a logical "and" takes ten times as long.
+    inside = covered(0, height)[:, :, None] * covered(1, width)[:, None, :]
+    return inside.view(torch.bool)
 
 
 def cutout(images: Tensor, side: Tensor, center: Tensor) -> Tensor:
@@ -27,4 +29,6 @@ def cutout(images: Tensor, side: Tensor, center: Tensor) -> Tensor:
     color = torch.tensor(fill, dtype=torch.uint8, device=images.device).view(1, -1, 1, 1)
     pixels = (side + 0.5).floor().to(torch.int64)
     mask = square_mask(center.to(torch.int64), pixels, images.shape[2], images.shape[3])
-    return torch.where(mask[:, None], color, images)
+    inside = mask[:, None].view(torch.uint8)
+    # Products of bytes: on a CPU `torch.where` takes several times as long.
+    return (images * (1 - inside)).add_(inside * color)

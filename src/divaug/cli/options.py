@@ -1,0 +1,34 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+__all__ = ["Json", "Seed", "Space", "Threads", "parse_size"]
+
+Space: TypeAlias = Annotated[
+    str, typer.Option(help="Ranges of the magnitudes: paper, released or uda.")
+]
+Seed: TypeAlias = Annotated[int, typer.Option(help="Decides every draw.")]
+Json: TypeAlias = Annotated[
+    Path | None, typer.Option("--json", help="Also write the measurements to this file.")
+]
+Threads: TypeAlias = Annotated[
+    int, typer.Option(help="Threads that torch may use; 0 for one a core.", min=0)
+]
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """Height and width from text like 224x160.
+
+    Example:
+        >>> parse_size("224x160")
+        (224, 160)
+    """
+    parts = text.lower().replace("×", "x").split("x")
+    if len(parts) == 2 and all(part.isascii() and part.isdigit() for part in parts):
+        height, width = (int(part) for part in parts)
+        if height and width:
+            return height, width
+    raise ValueError(f"--size must be HEIGHTxWIDTH in pixels, like 32x32, got {text!r}.")

@@ -1,0 +1,68 @@
+"""`divaug preview`: see what the operations, or DivAug's choice, do to your own images."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from divaug.cli.options import Seed, Space
+
+__all__ = ["preview"]
+
+
+def preview(
+    images: Annotated[list[Path], typer.Argument(help="Image files.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("preview.png"),
+    space: Space = "paper",
+    magnitudes: Annotated[int, typer.Option(help="Magnitudes from 0 to 1 to show.")] = 5,
+    candidates: Annotated[
+        bool, typer.Option("--candidates", help="Show candidates, predictions and choice.")
+    ] = False,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Weights of the network, a safetensors file.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="The network, a name of divaug.models.")] = (
+        "wide-resnet-28-2"
+    ),
+    num_candidates: Annotated[int, typer.Option(help="E, candidates an image.")] = 8,
+    num_selected: Annotated[int, typer.Option(help="S, candidates kept.")] = 4,
+    method: Annotated[str, typer.Option(help="kmeans++, uniform, greedy or exact.")] = "kmeans++",
+    seed: Seed = 0,
+    size: Annotated[int, typer.Option(help="Side in pixels that the network sees.")] = 32,
+    statistics: Annotated[
+        str, typer.Option(help="Mean and deviation: cifar10, cifar100, svhn or imagenet.")
+    ] = "cifar10",
+) -> None:
+    """Draw operations × magnitudes for your images, or with --candidates what DivAug keeps.
+
+    Images are shrunk before anything is applied: to 128 pixels a side for the operations, to
+    --size for the candidates.
+    """
+    from divaug.figures.candidates import draw_candidates
+    from divaug.figures.canvas import read_image, save_picture
+    from divaug.figures.choosing import choose, load_network, untrained_network
+    from divaug.figures.magnitudes import draw_magnitudes
+
+    if checkpoint is not None and not candidates:
+        raise ValueError("--checkpoint goes with --candidates; add it, or leave both out.")
+    originals = [read_image(path) for path in images]
+    if not candidates:
+        save_picture(draw_magnitudes(originals, space, magnitudes), out)
+    else:
+        network = load_network(model, checkpoint) if checkpoint else untrained_network(model)
+        choice = choose(
+            originals,
+            network,
+            num_candidates=num_candidates,
+            num_selected=num_selected,
+            method=method,
+            seed=seed,
+            space=space,
+            size=size,
+            statistics=statistics,
+        )
+        title = (
+            f"DivAug keeps {num_selected} of {num_candidates} candidates ({method}, seed {seed})"
+        )
+        save_picture(draw_candidates(choice, title, network.caption), out)
+    typer.echo(f"wrote {out}")

@@ -1,0 +1,118 @@
+"""Choose candidates for a picture: any images, any network of `divaug.models`, any method."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from divaug import default_augmentation as defaults
+from divaug.expansion import expand
+from divaug.figures.candidates import Choice
+from divaug.figures.canvas import fit_square
+from divaug.models import build
+from divaug.operations.checks import unknown_name
+from divaug.policies import Uniform
+from divaug.scoring import score
+from divaug.selection import select
+
+__all__ = ["STATISTICS", "Network", "choose", "load_network", "untrained_network"]
+
+#: Name → the default augmentation whose mean and deviation are used.
+STATISTICS = {
+    "cifar10": defaults.cifar10,
+    "cifar100": defaults.cifar100,
+    "svhn": defaults.svhn,
+    "imagenet": defaults.imagenet,
+}
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network and how a caption names it."""
+
+    model: nn.Module
+    caption: str
+    in_channels: int = 3
+
+
+def untrained_network(name: str, num_classes: int = 10, seed: int = 0) -> Network:
+    """A network with weights drawn from a seed."""
+    caption = f"untrained {name}, seed {seed}: its predictions mean nothing yet"
+    return Network(build(name, num_classes, seed=seed), caption)
+
+
+def load_network(name: str, path: Path) -> Network:
+    """A network of that name with the weights of a safetensors file.
+
+    The numbers of classes and channels follow from the weights.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file; give a safetensors file of weights.")
+    try:
+        weights = load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a safetensors file of weights: {error}") from error
+    matrices = [tensor for tensor in weights.values() if tensor.ndim == 2]
+    filters = [tensor for tensor in weights.values() if tensor.ndim == 4]
+    first = [tensor for tensor in filters if tensor.shape[1] in (1, 3)]
+    if not matrices or not first:
+        raise ValueError(f"{path} does not hold the weights of an image classifier.")
+    in_channels = first[0].shape[1]
+    model = build(name, matrices[-1].shape[0], in_channels)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise ValueError(f"{path} does not fit {name}: {reason} Try another --model.") from error
+    return Network(model, f"{name} from {path.name}", in_channels)
+
+
+def choose(
+    images: Sequence[Tensor],
+    network: Network,
+    *,
+    num_candidates: int = 8,
+    num_selected: int = 4,
+    method: str = "kmeans++",
+    seed: int = 0,
+    space: str = "paper",
+    size: int = 32,
+    statistics: str = "cifar10",
+) -> Choice:
+    """Expand, score and select, keeping everything that a picture needs.
+
+    Args:
+        images: uint8 `[3,H,W]` each; the middle square of each is brought to `size`.
+        network: what scores the candidates.
+        num_candidates: E.
+        num_selected: S.
+        method: the rule of selection.
+        seed: decides every draw.
+        space: the ranges of the magnitudes.
+        size: side in pixels that the network sees.
+        statistics: whose mean and standard deviation normalise the candidates.
+    """
+    if statistics not in STATISTICS:
+        raise ValueError(unknown_name("statistics", statistics, tuple(STATISTICS)))
+    if size < 16:
+        raise ValueError(f"`size` must be at least 16 pixels, got {size}.")
+    originals = torch.stack([fit_square(image, size) for image in images])
+    if network.in_channels == 1:
+        originals = originals.float().mean(1, keepdim=True).round().to(torch.uint8)
+    candidates, subpolicies = expand(originals, num_candidates, Uniform(space), seed=seed)
+    probs = score(network.model, _normalised(candidates, statistics))
+    chosen = select(probs, num_selected, method, seed)
+    return Choice(originals, candidates, subpolicies, probs, chosen)
+
+
+def _normalised(candidates: Tensor, statistics: str) -> Tensor:
+    values = STATISTICS[statistics]()
+    mean, std = (torch.tensor(v).view(1, 1, -1, 1, 1) for v in (values.mean, values.std))
+    if candidates.shape[2] == 1:
+        mean, std = mean.mean(2, keepdim=True), std.mean(2, keepdim=True)
+    return (candidates.to(torch.float32) / 255 - mean) / std

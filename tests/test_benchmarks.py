@@ -1,0 +1,141 @@
+"""Benchmarks: their gates close, their measures measure, their tables say what was measured."""
+
+import json
+
+import pytest
+import torch
+
+from divaug.benchmarks import harness, operations, pillow_loop, selection
+from divaug.benchmarks.operations import Case, Work
+from divaug.operations import OPERATIONS
+from divaug.policies import Uniform
+
+SMALL = Case(24, 16)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return operations.measure((SMALL,), repeats=3)
+
+
+def test_the_gate_lets_equal_pixels_through_and_stops_others(monkeypatch):
+    work = Work.draw(SMALL, Uniform(), 0)
+    operations.check_equal(work)
+    right = Work.batched
+
+    def off_by_one(self):
+        out = right(self).clone()
+        out[7, 1, 3, 3] ^= 1
+        return out
+
+    monkeypatch.setattr(Work, "batched", off_by_one)
+    with pytest.raises(ValueError, match="image 7 differs"):
+        operations.check_equal(work)
+    with pytest.raises(ValueError, match="no times are shown"):
+        operations.measure((SMALL,), repeats=3)
+
+
+def test_pillow_has_a_twin_for_every_operation():
+    assert tuple(pillow_loop.PILLOW) == OPERATIONS
+
+
+def test_torchvision_has_a_twin_for_every_operation():
+    from divaug.benchmarks.torchvision_loop import batch_loop, twins
+
+    assert tuple(twins()) == OPERATIONS
+    work = Work.draw(SMALL, Uniform(), 0)
+    steps = pillow_loop.steps_of(work.subpolicies[:, 0])
+    theirs, ours = batch_loop(work.images, steps, twins()), work.batched()
+    assert theirs.shape == ours.shape
+    # It does the same job, though not to the bit.
+    assert (theirs.float() - ours.float()).abs().mean() < 12
+
+
+def test_the_table_holds_the_measured_ratios(measured):
+    table = operations.table(measured)
+    seconds = measured["cases"][0]["seconds"]
+    assert [row[1] for row in table.rows] == [operations._NAMES[name] for name in seconds]
+    assert table.rows[1][4] == f"{seconds['pillow'] / seconds['divaug']:.1f}×"
+    assert len(operations.operation_table(measured).rows) == 16
+
+
+def test_losses_are_named(measured):
+    slow = json.loads(json.dumps(measured))
+    slow["cases"][0]["operations"]["Rotate"] |= {"divaug": 9.0, "pillow": 1.0}
+    assert "Rotate at 16 px" in " ".join(operations.table(slow).notes)
+
+
+def test_memory_counts_what_is_alive_at_once():
+    def three_at_once():
+        a = torch.zeros(1000, dtype=torch.uint8)
+        b = a + 1
+        return a + b
+
+    def two_at_once():
+        a = torch.zeros(1000, dtype=torch.uint8)
+        for _ in range(5):
+            a = a + 1
+        return a
+
+    # Numbers that become tensors on the way take a few bytes more.
+    assert 3000 <= harness.peak_bytes(three_at_once) < 3100
+    assert 2000 <= harness.peak_bytes(two_at_once) < 2100
+
+
+def test_a_batch_that_takes_too_much_memory_is_refused(monkeypatch):
+    monkeypatch.setattr(operations, "MEMORY_LIMIT", 1.0)
+    with pytest.raises(ValueError, match="bytes a pixel"):
+        operations.measure((SMALL,), repeats=3)
+
+
+def test_the_median_is_over_the_timed_calls():
+    calls = []
+    assert harness.median_seconds(lambda: calls.append(1), repeats=5, warm_up=2) >= 0
+    assert len(calls) == 7
+
+
+def test_threads_are_given_back():
+    before = torch.get_num_threads()
+    with harness.threads(1):
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
+
+
+def test_results_are_read_back_and_wrong_kinds_refused(tmp_path, measured):
+    path = tmp_path / "new" / "a.json"
+    harness.write_result(path, measured)
+    assert harness.read_result(path, "operations") == measured
+    with pytest.raises(ValueError, match="'select'"):
+        harness.read_result(path, "select")
+
+
+def test_candidates_of_one_image_mostly_agree():
+    probs = selection.realistic_probs(256, 8, 10, 3.0, 0)
+    torch.testing.assert_close(probs.sum(-1), torch.ones(256, 8))
+    within = (probs - probs.mean(1, keepdim=True)).square().sum(-1).mean()
+    between = (probs - probs.mean((0, 1))).square().sum(-1).mean()
+    assert 0 < within < between / 2
+
+
+def test_selection_is_measured_against_the_optimum(monkeypatch):
+    monkeypatch.setattr(selection, "CLASSES", (10,))
+    monkeypatch.setattr(selection, "BATCH", 16)
+    result = selection.measure(repeats=3, batch=256)
+    assert result["times"][0]["divaug"] > 0
+    for one in result["quality"]["mean_diversity"]:
+        assert one["exact"] > one["greedy"] > one["uniform"]
+        assert one["exact"] > one["kmeans++"] > one["uniform"]
+    assert "100 %" not in selection.quality_table(result).to_text()
+    assert len(selection.table(result).rows) == 1
+
+
+def test_the_gate_of_selection_stops_a_choice_no_better_than_chance(monkeypatch):
+    monkeypatch.setattr(selection, "_mean_diversity", lambda *_: 1.0)
+    with pytest.raises(ValueError, match="no better than chance"):
+        selection.check(selection.realistic_probs(16, 8, 10, 3.0, 0))
+
+
+def test_without_scikit_learn_the_comparison_says_so(monkeypatch):
+    monkeypatch.setattr(selection.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(ValueError, match="pip install scikit-learn"):
+        selection.measure()

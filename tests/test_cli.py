@@ -1,0 +1,204 @@
+"""The command line: what it prints, what it writes, and how it refuses."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+from divaug import __main__ as entry
+from divaug import __version__
+from divaug.cli import app, run
+from divaug.cli import console as console_module
+from divaug.cli.options import parse_size
+from divaug.models import build
+from divaug.operations import OPERATIONS
+from divaug.operations.magnitude import SPACES, argument
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+
+
+@pytest.fixture
+def photo(tmp_path):
+    path = tmp_path / "photo.png"
+    Image.linear_gradient("L").convert("RGB").resize((40, 30)).save(path)
+    return path
+
+
+def refusal(capsys, *words):
+    """The exit code and the lines on stderr of a command that is refused."""
+    with pytest.raises(SystemExit) as error:
+        run([str(word) for word in words])
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return error.value.code, captured.err.splitlines()
+
+
+def test_version_and_help():
+    assert call("--version").output.strip() == f"divaug {__version__}"
+    listed = call("--help").output
+    for command in ("operations", "preview", "demo", "bench"):
+        assert command in listed
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_operations_lists_every_operation_of_the_space_with_its_arguments(space):
+    lines = call("operations", "--space", space, "--size", "64x48").output.splitlines()
+    rows = {line.split()[0]: line for line in lines if line.split()[:1]}
+    assert [name for name in rows if name in OPERATIONS] == list(SPACES[space])
+    for name, entry_ in SPACES[space].items():
+        strongest = argument(name, 1.0, space=space, height=64, width=48)
+        if strongest is not None:
+            assert f"{strongest:.4g}" in rows[name]
+        assert (" yes " in rows[name]) == entry_.signed
+        assert rows[name].endswith(entry_.source)
+
+
+def test_operations_draws_a_table_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(console_module.sys.stdout, "isatty", lambda: True, raising=False)
+    from divaug.cli.operations import operations
+
+    operations("paper", "32x32")
+    assert "┃" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["32", "0x4", "axb", "1x2x3", "-1x4", "²x2", ""])
+def test_a_size_must_be_two_numbers(text):
+    with pytest.raises(ValueError, match="HEIGHTxWIDTH"):
+        parse_size(text)
+
+
+def test_preview_writes_a_picture(photo, tmp_path):
+    out = tmp_path / "new folder" / "sheet.png"
+    assert str(out) in call("preview", photo, "--out", out, "--magnitudes", 3).output
+    with Image.open(out) as picture:
+        assert picture.format == "PNG"
+        # 5 columns of enlarged 40×30 images and 16 rows.
+        assert picture.width > 5 * 80
+        assert picture.height > 16 * 60
+
+
+def test_preview_of_candidates_depends_on_the_seed_alone(photo, tmp_path):
+    pictures = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        out = tmp_path / f"{name}.png"
+        call(
+            *("preview", "--candidates", photo, "--out", out, "--seed", seed),
+            *("--model", "tiny-resnet-8", "--num-candidates", 5, "--num-selected", 2),
+        )
+        pictures.append(out.read_bytes())
+    assert pictures[0] == pictures[1] != pictures[2]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_preview_takes_a_checkpoint_and_finds_its_classes(photo, tmp_path, channels):
+    from safetensors.torch import save_file
+
+    weights = tmp_path / "weights.safetensors"
+    network = build("tiny-resnet-8", num_classes=7, in_channels=channels, seed=5)
+    save_file(network.state_dict(), weights)
+    out = tmp_path / "out.png"
+    words = ("--checkpoint", weights, "--model", "tiny-resnet-8")
+    assert call("preview", "--candidates", photo, "--out", out, *words).exit_code == 0
+    assert out.exists()
+
+
+def test_demo_writes_every_operation(tmp_path):
+    result = call("demo", "--out", tmp_path / "demo")
+    target = tmp_path / "demo" / "operations.png"
+    assert str(target) in result.output
+    assert target.exists()
+    assert call("demo", "--out", tmp_path / "demo").exit_code == 0  # a second time as well
+
+
+BAD = [
+    (("operations", "--space", "papper"), "Did you mean 'paper'?"),
+    (("operations", "--size", "32"), "HEIGHTxWIDTH"),
+    (("preview", "{tmp}/none.png"), "no such file"),
+    (("preview", "{tmp}"), "is a folder"),
+    (("preview", "{tmp}/text.png"), "not an image"),
+    (("preview", "{tmp}/half.png"), "damaged"),
+    (("preview", "{photo}", "--out", "{tmp}/a.xyz"), ".png"),
+    (("preview", "{photo}", "--out", "{tmp}/text.png/a.png"), "text.png"),
+    (("preview", "{photo}", "--magnitudes", "1"), "[2, 21]"),
+    (("preview", "{photo}", "--checkpoint", "{tmp}/text.png"), "--candidates"),
+    (("preview", "--candidates", "{photo}", "--num-selected", "9"), "[1, E=8]"),
+    (("preview", "--candidates", "{photo}", "--method", "exakt"), "'exact'"),
+    (("preview", "--candidates", "{photo}", "--model", "resnet"), "resnet-18"),
+    (("preview", "--candidates", "{photo}", "--size", "8"), "16"),
+    (("preview", "--candidates", "{photo}", "--statistics", "mnist"), "cifar10"),
+    (("preview", "--candidates", "{photo}", "--checkpoint", "{tmp}/none"), "no such file"),
+    (("preview", "--candidates", "{photo}", "--checkpoint", "{tmp}/text.png"), "safetensors"),
+    (("preview", "--candidates", "{photo}", "--checkpoint", "{tmp}/other.st"), "does not fit"),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), BAD, ids=[" ".join(words)[:60] for words, _ in BAD])
+def test_bad_input_is_one_line_and_exit_code_2(words, told, photo, tmp_path, capsys):
+    from safetensors.torch import save_file
+
+    (tmp_path / "text.png").write_text("no picture")
+    (tmp_path / "half.png").write_bytes(photo.read_bytes()[:90])
+    weights = {"conv": torch.zeros(4, 3, 3, 3), "fc": torch.zeros(5, 4)}
+    save_file(weights, tmp_path / "other.st")
+    filled = [word.format(tmp=tmp_path, photo=photo) for word in words]
+    code, lines = refusal(capsys, *filled)
+    assert code == 2
+    assert len(lines) == 1
+    assert lines[0].startswith("divaug: ")
+    assert told in lines[0]
+
+
+def test_our_own_mistakes_keep_their_traceback(monkeypatch):
+    def broken(*_):
+        raise KeyError("a mistake of ours")
+
+    monkeypatch.setattr("divaug.cli.operations.magnitude_table", broken)
+    with pytest.raises(KeyError):
+        run(["operations"])
+
+
+def test_without_typer_the_command_says_what_to_install(monkeypatch, capsys):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "typer" else find(name)
+    )
+    with pytest.raises(SystemExit) as error:
+        entry.main()
+    assert error.value.code == 2
+    assert "pip install 'divaug[train]'" in capsys.readouterr().err
+
+
+def test_python_dash_m_runs_the_command_and_a_closed_pipe_is_no_error():
+    command = f"{sys.executable} -m divaug operations | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Space 'paper'")
+    assert done.stderr == ""
+
+
+def test_the_library_needs_nothing_of_the_command_line():
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(['typer', 'rich', 'PIL', 'matplotlib',"
+        " 'torchvision', 'safetensors'])); import divaug"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_bench_writes_its_file_and_prints_its_tables(monkeypatch, tmp_path):
+    from divaug.benchmarks import operations as benchmark
+    from divaug.benchmarks.harness import read_result
+
+    small = (benchmark.Case(8, 16),)
+    measure = benchmark.measure
+    monkeypatch.setattr(benchmark, "measure", lambda repeats: measure(small, repeats))
+    path = tmp_path / "result.json"
+    output = call("bench", "operations", "--json", path, "--threads", 1, "--repeats", 3).output
+    result = read_result(path, "operations")
+    assert benchmark.table(result).to_text() in output
+    assert benchmark.operation_table(result).to_text() in output
+    assert {"processor", "cores", "threads", "packages", "commit"} <= set(result["environment"])

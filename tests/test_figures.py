@@ -1,0 +1,140 @@
+"""Pictures: sizes, what is drawn where, and that what they show is what the library does."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from divaug.diversity import variance_diversity
+from divaug.figures.candidates import CELL, FRAME, GAP, KEPT, MARGIN, ROW, TITLE, draw_candidates
+from divaug.figures.canvas import fit, fit_square, read_image, resize, to_picture, to_tensor
+from divaug.figures.choosing import choose, untrained_network
+from divaug.figures.magnitudes import draw_magnitudes, signed_magnitudes
+from divaug.figures.scene import DAY, NIGHT, scene
+from divaug.operations import apply
+
+
+@pytest.fixture(scope="module")
+def choice():
+    network = untrained_network("tiny-resnet-8")
+    return choose([scene(64), scene(64, NIGHT)], network, num_candidates=6, num_selected=3, seed=4)
+
+
+def pixels(picture):
+    return np.asarray(picture.convert("RGB"))
+
+
+def test_the_scene_has_something_for_every_operation():
+    image = scene(96, DAY)
+    assert image.shape == (3, 96, 96)
+    assert image.dtype == torch.uint8
+    assert len(image.flatten(1).unique(dim=1).T) > 200  # gradients
+    for name, value in [
+        ("AutoContrast", None), ("Equalize", None), ("Solarize", 128), ("Posterize", 4),
+        ("Contrast", 1.5), ("Color", 1.5), ("Brightness", 1.5), ("Sharpness", 1.5), ("Rotate", 9),
+    ]:  # fmt: skip
+        changed = (apply(image[None], name, value)[0] != image).any(0).float().mean()
+        assert changed > 0.2, name
+
+
+def test_tensors_survive_pictures():
+    image = scene(17)
+    assert torch.equal(to_tensor(to_picture(image)), image)
+    grey = image[:1]
+    assert torch.equal(to_tensor(to_picture(grey)), grey.expand(3, -1, -1))
+
+
+def test_fitting_keeps_proportions_and_small_images():
+    wide = resize(scene(64), 50, 200)
+    assert fit(wide, 100).shape == (3, 25, 100)
+    assert fit(wide, 400) is wide
+    assert fit_square(wide, 32).shape == (3, 32, 32)
+
+
+def test_reading_turns_images_upright_and_grey_into_colour(tmp_path):
+    picture = Image.new("L", (10, 20), 50)
+    exif = picture.getexif()
+    exif[0x0112] = 6  # taken with the camera on its side
+    picture.save(tmp_path / "a.jpg", exif=exif)
+    assert read_image(tmp_path / "a.jpg").shape == (3, 10, 20)
+
+
+def test_magnitudes_are_mirrored():
+    assert signed_magnitudes(2) == (-1.0, 0.0, 1.0)
+    assert len(signed_magnitudes(5)) == 9
+    with pytest.raises(ValueError, match="22"):
+        signed_magnitudes(22)
+
+
+def test_the_sheet_shows_what_apply_does():
+    image = scene(96)
+    sheet = pixels(draw_magnitudes([image], "paper", 2))
+
+    def shown(expected):
+        """Whether those very pixels stand somewhere on the sheet."""
+        wanted = pixels(to_picture(expected))
+        first = wanted[0, :8]
+        height, width = sheet.shape[0] - 96, sheet.shape[1] - 96
+        for y in range(height + 1):
+            row = np.lib.stride_tricks.sliding_window_view(sheet[y], (8, 3))[:, 0]
+            for x in np.flatnonzero((row == first).all((1, 2))):
+                if x <= width and (sheet[y : y + 96, x : x + 96] == wanted).all():
+                    return True
+        return False
+
+    assert shown(apply(image[None], "Rotate", 30.0)[0])
+    assert shown(apply(image[None], "Rotate", -30.0)[0])
+    assert shown(apply(image[None], "Posterize", 4)[0])
+    assert not shown(apply(image[None], "Rotate", 15.0)[0])
+
+
+def test_a_sheet_grows_with_images_magnitudes_and_operations():
+    one = draw_magnitudes([scene(32)], "paper", 3)
+    assert draw_magnitudes([scene(32), scene(32)], "paper", 3).height == 2 * one.height
+    assert draw_magnitudes([scene(32)], "paper", 4).width > one.width
+    assert draw_magnitudes([scene(32)], "uda", 3).height < one.height  # no SamplePairing
+    assert draw_magnitudes([resize(scene(96), 1, 7)], "released", 2).width > 0
+
+
+def test_frames_are_drawn_around_the_kept_candidates_and_no_others(choice):
+    sheet = pixels(draw_candidates(choice, "title", "subtitle"))
+    B, E = choice.probs.shape[:2]
+    assert sheet.shape[:2] == (
+        TITLE + B * ROW + MARGIN,
+        2 * MARGIN + (E + 1) * (CELL + GAP) + GAP,
+    )
+    for b in range(B):
+        kept = set(choice.chosen[b].tolist())
+        for e in range(E):
+            left, top = MARGIN + (e + 1) * (CELL + GAP) + GAP, TITLE + b * ROW + FRAME
+            below = tuple(int(v) for v in sheet[top + CELL + 1, left + CELL // 2])
+            right = tuple(int(v) for v in sheet[top + CELL // 2, left + CELL + 1])
+            assert (below == KEPT) == (right == KEPT) == (e in kept)
+
+
+def test_bars_are_as_high_as_the_probabilities(choice):
+    even = torch.full_like(choice.probs, 0.1)
+    sure = torch.zeros_like(choice.probs)
+    sure[..., 3] = 1.0
+
+    def ink(probs):
+        sheet = pixels(draw_candidates(replace(choice, probs=probs), "t"))
+        return int((sheet == KEPT).all(-1).sum())
+
+    # Ten full bars against one: the rest of the picture is the same.
+    assert ink(even) - ink(sure) > 8 * (CELL // 10 - 2) * 50 * choice.chosen.numel()
+
+
+def test_many_classes_and_broken_probabilities_are_drawn(choice):
+    many = torch.softmax(torch.randn(2, 6, 1000, generator=torch.Generator().manual_seed(0)), -1)
+    draw_candidates(replace(choice, probs=many), "t")
+    draw_candidates(replace(choice, probs=torch.full_like(many, float("nan"))), "t")
+
+
+def test_the_choice_is_the_librarys(choice):
+    kept = choice.probs.take_along_dim(choice.chosen[..., None], 1)
+    assert (variance_diversity(kept) > 0).all()
+    assert choice.candidates.shape == (2, 6, 3, 32, 32)
+    assert choice.subpolicies.shape == (2, 6, 2)

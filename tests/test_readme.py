@@ -1,0 +1,68 @@
+"""README and docs: the code runs, the numbers are the measured ones, the links lead somewhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tools import update_docs
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def code_blocks(page):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+WITH_CODE = [page for page in PAGES if code_blocks(page)]
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
+def test_the_code_runs(page):
+    for block in code_blocks(page):
+        exec(compile(block, str(page), "exec"), {"__name__": "readme"})
+
+
+def test_some_pages_have_code():
+    assert ROOT / "README.md" in WITH_CODE
+    assert len(WITH_CODE) >= 5
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_generated_parts_are_up_to_date(page):
+    assert update_docs.filled(page.read_text()) == page.read_text(), (
+        "run python tools/update_docs.py"
+    )
+
+
+def test_an_edited_number_is_noticed():
+    text = (ROOT / "README.md").read_text()
+    begin = text.index("<!-- begin bench-select -->")
+    edited = text[:begin] + re.sub(r"\d+×", "999×", text[begin:], count=1)
+    assert edited != text
+    assert update_docs.filled(edited) == text
+
+
+def test_a_part_of_an_unknown_name_is_refused():
+    with pytest.raises(ValueError, match="bench-select"):
+        update_docs.filled("<!-- begin nothing -->\n<!-- end nothing -->")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_within_the_project_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+def test_every_page_is_in_the_table_of_contents():
+    listed = set((ROOT / "docs" / "index.md").read_text().split())
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.stem == "index" or page.stem in listed
+
+
+def test_the_tool_checks_from_the_command_line():
+    command = [sys.executable, str(ROOT / "tools" / "update_docs.py"), "--check"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0

@@ -1,0 +1,69 @@
+"""Fill the generated parts of README.md and docs/ from the committed measurements.
+
+    python tools/update_docs.py           # rewrite the parts
+    python tools/update_docs.py --check   # exit with 1 if a part is out of date
+
+A generated part stands between `<!-- begin NAME -->` and `<!-- end NAME -->`; nothing in it is
+typed by hand.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from divaug.benchmarks import operations, selection
+from divaug.benchmarks.harness import read_result
+from divaug.operations.listing import magnitude_table
+from divaug.tables import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PART = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
+
+
+def _measured(kind: str, show: Callable[[dict], Table]) -> str:
+    return show(read_result(RESULTS / f"{kind}.json", kind)).to_markdown()
+
+
+#: Name of a part → its text.
+PARTS: dict[str, Callable[[], str]] = {
+    "bench-operations": lambda: _measured("operations", operations.table),
+    "bench-each-operation": lambda: _measured("operations", operations.operation_table),
+    "bench-select": lambda: _measured("select", selection.table),
+    "select-quality": lambda: _measured("select", selection.quality_table),
+    "magnitudes-paper": lambda: magnitude_table("paper").to_markdown(),
+    "magnitudes-released": lambda: magnitude_table("released").to_markdown(),
+    "magnitudes-uda": lambda: magnitude_table("uda").to_markdown(),
+}
+
+
+def filled(text: str) -> str:
+    """The text with every generated part made anew."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name not in PARTS:
+            raise ValueError(f"no part is named {name!r}; known: {', '.join(PARTS)}")
+        return f"{match[1]}{PARTS[name]()}\n{match[3]}"
+
+    return PART.sub(replace, text)
+
+
+def pages() -> list[Path]:
+    """The files that may have generated parts."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite, or with --check only compare."""
+    stale = [page for page in pages() if filled(page.read_text()) != page.read_text()]
+    for page in stale:
+        if "--check" not in arguments:
+            page.write_text(filled(page.read_text()))
+        print(page.relative_to(ROOT))
+    return int("--check" in arguments and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
