@@ -7,7 +7,7 @@ differ a little from the whole. Backward is what forward and backward take toget
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from divaug.plugin import DivAug
 from divaug.recipes import Recipe
 from divaug.scoring import logits_of, score
 from divaug.selection import METHODS, select
+from divaug.tables import Table
 from divaug.training.assembly import Parts, assemble
 from divaug.training.distributed import Processes
 from divaug.training.environment import environment
@@ -28,7 +29,7 @@ from divaug.training.graphs import run_of
 from divaug.training.hardware import Hardware, fast_settings
 from divaug.views import Views
 
-__all__ = ["KIND", "measure"]
+__all__ = ["KIND", "compare", "measure", "table"]
 
 KIND = "step"
 # Dataset → channels, side, classes: what random images stand in for.
@@ -89,6 +90,34 @@ def measure(
         "steps": steps,
         "environment": environment(hardware, Processes()),
     }
+
+
+def compare(
+    recipes: Sequence[Recipe], device: str | None = None, *, repeats: int = 20, eager: bool = False
+) -> dict[str, Any]:
+    """Time several recipes in one run, so that their ratio belongs to one machine and moment."""
+    found = [measure(recipe, device, repeats=repeats, eager=eager) for recipe in recipes]
+    first = found[0]["step_ms"]["median"]
+    cases = [one | {"relative": one["step_ms"]["median"] / first} for one in found]
+    return {"kind": KIND, "cases": cases, "environment": found[0]["environment"]}
+
+
+def table(result: dict[str, Any]) -> Table:
+    """Milliseconds of the step and of its parts, with their share of the step."""
+    rows = []
+    for case in result["cases"]:
+        whole = case["step_ms"]
+        spread = f"{whole['median']:.2f} ({whole['low']:.2f} to {whole['high']:.2f})"
+        rows.append((case["recipe"]["name"], "step", spread, "", f"{case['relative']:.2f}"))
+        for name, part in case["parts_ms"].items():
+            rows.append(("", name, f"{part:.2f}", f"{case['share'][name]:.0%}", ""))
+    return Table(
+        ("recipe", "part", "ms", "share", "relative"),
+        tuple(rows),
+        title="The training step",
+        numeric=(2, 3, 4),
+        notes=("Parts are timed alone; gathering, counting and copies make up the rest.",),
+    )
 
 
 def _random_data(recipe: Recipe, num_images: int = 10_000) -> Dataset:
