@@ -6,7 +6,6 @@ differ a little from the whole. Backward is what forward and backward take toget
 """
 
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from divaug.benchmarks.clocks import WARM_UP, milliseconds, stretches
 from divaug.datasets import Dataset
 from divaug.expansion import expand
 from divaug.plugin import DivAug
@@ -39,7 +39,6 @@ _SHAPES = {
     "svhn": (3, 32, 10),
     "fashion_mnist_small": (1, 28, 10),
 }
-_WARM_UP = 3
 
 
 def measure(
@@ -73,7 +72,7 @@ def measure(
         parts.step.begin_epoch(0)
         whole = _whole(parts, inputs, hardware, repeats, steps)
         alone = {
-            name: _milliseconds(work, hardware, repeats, steps)
+            name: milliseconds(work, hardware, repeats, steps)
             for name, work in _works(parts, inputs, hardware).items()
         }
     together = alone.pop("forward and backward")
@@ -211,55 +210,7 @@ def _whole(
     parts: Parts, inputs: Inputs, hardware: Hardware, repeats: int, steps: int
 ) -> dict[str, float]:
     run_step = run_of(parts.step)
-    for _ in range(_WARM_UP):
+    for _ in range(WARM_UP):
         run_step(inputs)
-    times = _stretches(lambda: run_step(inputs), hardware, repeats, steps)
+    times = stretches(lambda: run_step(inputs), hardware, repeats, steps)
     return {"median": statistics.median(times), "low": min(times), "high": max(times)}
-
-
-def _milliseconds(
-    work: Callable[[], object], hardware: Hardware, repeats: int, steps: int
-) -> float:
-    replayed = _recorded(work) if hardware.graphed else work
-    for _ in range(_WARM_UP):
-        replayed()
-    return statistics.median(_stretches(replayed, hardware, repeats, steps))
-
-
-def _recorded(work: Callable[[], object]) -> Callable[[], object]:
-    aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    aside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(aside):
-        for _ in range(_WARM_UP):
-            work()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=aside):
-        work()
-    return graph.replay
-
-
-def _stretches(
-    work: Callable[[], object], hardware: Hardware, repeats: int, steps: int
-) -> list[float]:
-    """Milliseconds a call, for each stretch of calls."""
-    clock = _gpu_clock if hardware.device.type == "cuda" else _cpu_clock
-    return [clock(work, steps) / steps for _ in range(repeats)]
-
-
-def _gpu_clock(work: Callable[[], object], steps: int) -> float:
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-    begin.record()
-    for _ in range(steps):
-        work()
-    end.record()
-    end.synchronize()
-    elapsed: float = begin.elapsed_time(end)
-    return elapsed
-
-
-def _cpu_clock(work: Callable[[], object], steps: int) -> float:
-    begin = time.perf_counter()
-    for _ in range(steps):
-        work()
-    return 1e3 * (time.perf_counter() - begin)

@@ -14,9 +14,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("demo"),
     changes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", help="Change a field of both recipes: field=value.", metavar="CHANGE"
-        ),
+        typer.Option("--set", help="Change both recipes: field=value.", metavar="CHANGE"),
     ] = None,
 ) -> None:
     """Train a small network twice, with the default augmentation and with DivAug, and compare.
