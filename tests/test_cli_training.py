@@ -53,8 +53,7 @@ def test_training_prints_the_resolved_recipe_and_saves_it(finished):
     out, output = finished
     expected = override(recipe("demo-divaug"), ["epochs=2", "batch_size=8", "seed=3"])
     assert read_recipe(out) == expected
-    printed = output[: output.index("}") + 1]
-    assert Recipe.from_json(printed) == expected
+    assert Recipe(**json.loads(output.splitlines()[0].removeprefix("recipe "))) == expected
     assert "epoch 2/2" in output
     last = read_metrics(out)[-1]
     assert f"test accuracy {last['test_accuracy']:.2%}" in output.splitlines()[-2]
@@ -89,7 +88,9 @@ def test_measuring_prints_a_table_and_writes_json(finished, data, tmp_path):
 def refusal(capsys, *words):
     with pytest.raises(SystemExit) as error:
         run([str(word) for word in words])
-    return error.value.code, capsys.readouterr().err.splitlines()
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return error.value.code, captured.err.splitlines()
 
 
 @pytest.mark.parametrize(

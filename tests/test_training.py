@@ -415,7 +415,7 @@ def test_data_can_be_a_file_or_is_named_when_missing(tmp_path):
 
 def test_lines_tell_what_happened(capsys):
     told = Lines()
-    told.start(3, 10, 0)
+    told.start(toy_recipe(epochs=3), 10, 0)
     line = {
         "epoch": 1, "loss": 0.5, "accuracy": 0.25, "diversity": 0.125, "test_accuracy": 0.75,
         "images_per_second": 1234.0, "seconds": 12.0,
@@ -423,20 +423,42 @@ def test_lines_tell_what_happened(capsys):
     told.epoch(line)
     told.epoch(line | {"diversity": 0.0})
     text = capsys.readouterr().out.splitlines()
-    assert text[0] == "training for 3 epochs of 10 steps"
-    assert text[1] == (
+    assert json.loads(text[0].removeprefix("recipe ")) == toy_recipe(epochs=3).to_dict()
+    assert text[1] == "training for 3 epochs of 10 steps"
+    assert text[2] == (
         "epoch 2/3  loss 0.5000  accuracy 25.00%  diversity 0.1250  test accuracy 75.00%  "
         "1,234 images/s  12 s"
     )
-    assert "diversity" not in text[2]
+    assert "diversity" not in text[3]
 
 
 def test_bars_run_through(capsys):
     told = Bars()
-    told.start(1, 2, 0)
+    told.start(toy_recipe(epochs=1), 2, 0)
     told.advance()
     told.interval(Averages(0.5, 0.25, 0.125, 8), 100.0)
     told.advance()
     told.note("[brackets] stay")
     told.close()
     assert "[brackets] stay" in capsys.readouterr().out
+
+
+def test_folders_of_images_are_streamed(tmp_path):
+    """Six photographs a class: decoded by workers, cropped on the device, evaluated as squares."""
+    from PIL import Image
+
+    noise = torch.randint(0, 256, (18, 30, 40, 3), generator=torch.Generator().manual_seed(0))
+    for i, image in enumerate(noise.to(torch.uint8)):
+        folder = tmp_path / "photos" / ("train" if i < 12 else "val") / "ab"[i % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image.numpy()).save(folder / f"{i}.png")
+    recipe = toy_recipe(
+        dataset=str(tmp_path / "photos"), augmenter="divaug", batch_size=4, epochs=2, log_every=9
+    )
+    whole = run(recipe, tmp_path / "whole", data=None)
+    assert (whole.step, whole.test.images) == (6, 6)
+    stopped = run(recipe, tmp_path / "parts", data=None, reporter=StopAfter(4))
+    assert stopped.step == 4
+    last = run(recipe, tmp_path / "parts", data=None, resume=True)
+    one, two = tensors(whole), tensors(last)
+    assert all(torch.equal(one.model[name], two.model[name]) for name in one.model)

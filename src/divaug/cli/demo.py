@@ -22,6 +22,7 @@ def demo(
     It also draws every operation at five magnitudes. Runs that are in the folder already are
     continued; the whole takes a few minutes on a processor.
     """
+    from divaug.benchmarks.harness import threads
     from divaug.demonstration import demonstrate
     from divaug.figures.canvas import save_picture
     from divaug.figures.magnitudes import draw_magnitudes
@@ -30,5 +31,7 @@ def demo(
     target = out / "operations.png"
     save_picture(draw_magnitudes([scene()]), target)
     typer.echo(f"wrote {target}: every operation at five magnitudes, both signs")
-    result = demonstrate(out, changes or ())
+    # With one thread the numbers do not depend on how many cores there are, nor on their load.
+    with threads(1):
+        result = demonstrate(out, changes or ())
     show(result.table())

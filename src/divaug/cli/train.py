@@ -43,8 +43,6 @@ def train(
     texts = [*(changes or []), *([] if seed is None else [f"seed={seed}"])]
     resolved = recipes.override(recipes.recipe(recipe), texts)
     first = wanted().first
-    if first:
-        typer.echo(resolved.to_json().rstrip())
     result = run(resolved, out, data=data, resume=resume, device=device, eager=eager)
     if not first:
         raise typer.Exit(0 if result.finished else _EXIT_CODES[result.signal or "SIGTERM"])

@@ -1,7 +1,9 @@
 """From a recipe and a dataset to the parts of a run."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +26,13 @@ __all__ = ["STREAMED_SIZE", "Parts", "assemble", "build_augmenter", "build_netwo
 
 #: Side of the squares that streamed images are cut to before anything else; ImageNet's custom.
 STREAMED_SIZE = 256
+
+# What DDP calls the switch: newer releases of torch warn of the old name.
+_SHARES_BUFFERS = next(
+    name
+    for name in ("forward_sync_buffers", "broadcast_buffers")
+    if name in inspect.signature(DistributedDataParallel.__init__).parameters
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,4 +160,5 @@ def _forward(
         return called
     # Statistics are shared by `share_buffers`, before scoring, and not by DDP, after it.
     devices = [hardware.device.index] if hardware.device.type == "cuda" else None
-    return DistributedDataParallel(called, device_ids=devices, broadcast_buffers=False)
+    arguments: dict[str, Any] = {"device_ids": devices, _SHARES_BUFFERS: False}
+    return DistributedDataParallel(called, **arguments)

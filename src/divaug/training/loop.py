@@ -77,7 +77,7 @@ class Loop:
         """Run to the end, or until somebody asks to stop."""
         self._restore()
         steps, epochs = self.parts.feed.steps, self.recipe.epochs
-        self.told.start(epochs, steps, self.step)
+        self.told.start(self.recipe, steps, self.step)
         run_step = run_of(self.parts.step)
         self._begin = self._mark = time.perf_counter()
         for epoch in range(self.step // steps, epochs):

@@ -1,8 +1,10 @@
 """Telling people how a run goes: bars on a terminal, plain lines anywhere else."""
 
+import json
 import sys
 from typing import Any, Protocol
 
+from divaug.recipes import Recipe
 from divaug.training.meters import Averages
 from divaug.training.runs import Run
 
@@ -12,8 +14,8 @@ __all__ = ["Bars", "Lines", "Reporter", "Silent", "reporter_for"]
 class Reporter(Protocol):
     """What the loop tells."""
 
-    def start(self, epochs: int, steps: int, step: int) -> None:
-        """A run of so many epochs of so many steps begins at a step."""
+    def start(self, recipe: Recipe, steps: int, step: int) -> None:
+        """A run of a recipe, with so many steps an epoch, begins at a step."""
 
     def advance(self) -> None:
         """A step was launched."""
@@ -34,7 +36,7 @@ class Reporter(Protocol):
 class Silent:
     """Says nothing: for libraries, and for all processes but the first."""
 
-    def start(self, epochs: int, steps: int, step: int) -> None:
+    def start(self, recipe: Recipe, steps: int, step: int) -> None:
         """Nothing."""
 
     def advance(self) -> None:
@@ -51,6 +53,12 @@ class Silent:
 
     def close(self) -> None:
         """Nothing."""
+
+
+def _plan(recipe: Recipe, steps: int, step: int) -> str:
+    fields = json.dumps(recipe.to_dict())
+    done = f", from step {step}" if step else ""
+    return f"recipe {fields}\ntraining for {recipe.epochs} epochs of {steps} steps{done}"
 
 
 def _sentence(line: dict[str, Any], epochs: int) -> str:
@@ -73,11 +81,10 @@ class Lines(Silent):
     def __init__(self) -> None:
         self._epochs = 0
 
-    def start(self, epochs: int, steps: int, step: int) -> None:
-        """Say how much there is to do."""
-        self._epochs = epochs
-        done = f", from step {step}" if step else ""
-        print(f"training for {epochs} epochs of {steps} steps{done}", flush=True)
+    def start(self, recipe: Recipe, steps: int, step: int) -> None:
+        """Say what there is to do."""
+        self._epochs = recipe.epochs
+        print(_plan(recipe, steps, step), flush=True)
 
     def epoch(self, line: dict[str, Any]) -> None:
         """Say what came out."""
@@ -104,10 +111,12 @@ class Bars(Silent):
         self._task: progress.TaskID | None = None
         self._epochs, self._steps, self._step = 0, 1, 0
 
-    def start(self, epochs: int, steps: int, step: int) -> None:
-        """Draw the bar."""
-        self._epochs, self._steps, self._step = epochs, steps, step
-        self._task = self._bar.add_task("training", total=epochs * steps, completed=step, told="")
+    def start(self, recipe: Recipe, steps: int, step: int) -> None:
+        """Say what there is to do and draw the bar."""
+        self._epochs, self._steps, self._step = recipe.epochs, steps, step
+        total = recipe.epochs * steps
+        self.note(_plan(recipe, steps, step))
+        self._task = self._bar.add_task("training", total=total, completed=step, told="")
         self._bar.start()
 
     def advance(self) -> None:
