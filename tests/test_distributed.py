@@ -1,10 +1,12 @@
 """Two processes on the CPU train as one does."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -122,6 +124,48 @@ def test_shaking_noise_does_not_depend_on_the_number_of_processes(tmp_path):
     for layer, numbers in enumerate(whole):
         both = torch.cat([part[layer] for part in parts], dim=1)
         assert torch.equal(both, numbers)
+
+
+def test_two_processes_stop_together_and_continue_to_the_same_bits(tmp_path):
+    """A network with BatchNorm, SIGTERM to the launcher, then the rest."""
+    changes = ("epochs=6", "train_images=320", "log_every=3", "evaluate_every=6",
+               "checkpoint_every=6", "model=tiny-resnet-8")  # fmt: skip
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "divaug"]
+    words += ["train", "demo-default", "--device", "cpu"]
+    words += [word for change in changes for word in ("--set", change)]
+    source = str(Path(divaug.__file__).parents[1])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": source}
+
+    def begin(name, *more):
+        return subprocess.Popen(
+            [sys.executable, *words, "--out", str(tmp_path / name), *more],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+
+    stopped = begin("parts")
+    metrics, begun = tmp_path / "parts" / "metrics.jsonl", time.monotonic()
+    while not (metrics.exists() and metrics.stat().st_size):
+        assert stopped.poll() is None
+        assert time.monotonic() - begun < 60
+        time.sleep(0.02)
+    stopped.send_signal(signal.SIGTERM)
+    stopped.communicate(timeout=60)
+    saved = [path.name for path in checkpoints.find(tmp_path / "parts" / "checkpoints")]
+    assert len(saved) == 1
+    assert saved[0] < "step-00000030"
+    for process in (begin("parts", "--resume"), begin("whole")):
+        _, error = process.communicate(timeout=120)
+        assert process.returncode == 0, error[-3000:]
+    one, two = (
+        checkpoints.load_latest(tmp_path / name / "checkpoints")[0] for name in ("whole", "parts")
+    )
+    assert one.step == two.step == 30
+    assert all(torch.equal(one.model[name], two.model[name]) for name in one.model)
+    assert all(torch.equal(one.optimizer[n], two.optimizer[n]) for n in one.optimizer)
 
 
 def test_parts_of_a_batch_are_consecutive_and_equal():

@@ -88,7 +88,10 @@ def choose_device(device: str | torch.device | None) -> torch.device:
 
 @contextmanager
 def fast_settings(hardware: Hardware) -> Iterator[None]:
-    """TF32 and searched convolution algorithms on a GPU; afterwards everything as it was."""
+    """On a GPU: that one is the current one, TF32, searched algorithms; afterwards all as it was.
+
+    Streams and kernels of Triton go to the current GPU, whatever the device of their tensors.
+    """
     if hardware.device.type != "cuda":
         yield
         return
@@ -96,7 +99,8 @@ def fast_settings(hardware: Hardware) -> Iterator[None]:
     try:
         torch.set_float32_matmul_precision("high")
         torch.backends.cudnn.benchmark = True
-        yield
+        with torch.cuda.device(hardware.device):
+            yield
     finally:
         torch.set_float32_matmul_precision(precision)
         torch.backends.cudnn.benchmark = search
