@@ -48,6 +48,7 @@ PUBLIC = [
     "loss_diversity",
     "operations",
     "policies",
+    "replay",
     "score",
     "select",
     "variance_diversity",

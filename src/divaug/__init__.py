@@ -7,7 +7,7 @@ whose predictions lie furthest apart are kept.
 from divaug import default_augmentation, operations, policies
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import affinity, loss_diversity, variance_diversity
-from divaug.expansion import expand
+from divaug.expansion import expand, replay
 from divaug.plugin import DivAug
 from divaug.scoring import score
 from divaug.selection import select
@@ -26,6 +26,7 @@ __all__ = [
     "loss_diversity",
     "operations",
     "policies",
+    "replay",
     "score",
     "select",
     "variance_diversity",

@@ -1,12 +1,13 @@
 """`divaug bench`: measurements, one command each."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
+from divaug.cli import options
 from divaug.cli.console import show
-from divaug.cli.options import Device, Json, Threads
+from divaug.cli.options import Json, Threads
 
 __all__ = ["app"]
 
@@ -37,9 +38,21 @@ def operations(json: Json = None, threads: Threads = 0, repeats: Repeats = 7) ->
     show(benchmark.operation_table(result))
 
 
+Device = Annotated[
+    Literal["cpu", "cuda"],
+    typer.Option(help="Where: against scikit-learn on the CPU, or the kernel on a GPU."),
+]
+
+
 @app.command("select")
-def select(json: Json = None, threads: Threads = 0, repeats: Repeats = 5) -> None:
+def select(
+    json: Json = None, threads: Threads = 0, repeats: Repeats = 5, device: Device = "cpu"
+) -> None:
     """Batched selection against a loop over scikit-learn; the methods against the optimum."""
+    {"cpu": _select_on_cpu, "cuda": _select_on_gpu}[device](json, threads, repeats)
+
+
+def _select_on_cpu(json: Path | None, threads: int, repeats: int) -> None:
     from divaug.benchmarks import harness
     from divaug.benchmarks import selection as benchmark
 
@@ -51,6 +64,30 @@ def select(json: Json = None, threads: Threads = 0, repeats: Repeats = 5) -> Non
     show(benchmark.quality_table(result))
 
 
+def _select_on_gpu(json: Path | None, _threads: int, _repeats: int) -> None:
+    from divaug.benchmarks import selection_device as benchmark
+
+    result = benchmark.measure()
+    _write(json, result)
+    show(benchmark.table(result))
+
+
+@app.command("expand")
+def expand(
+    json: Json = None,
+    rivals: Annotated[bool, typer.Option(help="Time torchvision, Kornia and Pillow too.")] = True,
+) -> None:
+    """Expansion on a GPU against the roofline and against what else there is."""
+    from divaug.benchmarks import expansion as benchmark
+
+    result = benchmark.measure(rivals=rivals)
+    _write(json, result)
+    show(benchmark.table(result))
+    if rivals:
+        typer.echo()
+        show(benchmark.rivals_table(result))
+
+
 @app.command("step")
 def step(
     recipe: Annotated[
@@ -58,7 +95,7 @@ def step(
         typer.Argument(help="Recipes, measured one after the other.", show_default=False),
     ] = None,
     json: Json = None,
-    device: Device = None,
+    device: options.Device = None,
     eager: Annotated[
         bool, typer.Option("--eager", help="Do without compilation and CUDA graphs.")
     ] = False,

@@ -1,0 +1,252 @@
+"""Expansion on a GPU: time against the roofline, and against what else there is."""
+
+import importlib.util
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from divaug.benchmarks import device, pillow_loop
+from divaug.benchmarks.harness import environment, median_seconds, place, progress
+from divaug.benchmarks.operations import Case, Work
+from divaug.default_augmentation import cifar10
+from divaug.expansion import expand
+from divaug.figures.canvas import to_picture
+from divaug.policies import AutoAugment, Policy, RandAugment, Uniform
+from divaug.tables import Table
+
+__all__ = ["KIND", "measure", "rivals_table", "table", "verify"]
+
+KIND = "expand"
+# (batch, candidates, side, dtype, channels last)
+CASES = (
+    (128, 8, 32, torch.bfloat16, True),
+    (128, 8, 32, torch.float32, False),
+    (256, 4, 224, torch.bfloat16, True),
+    (256, 4, 224, torch.bfloat16, False),
+    (256, 4, 224, torch.float32, False),
+)
+RIVAL_IMAGES = {32: 256, 224: 64}
+
+
+def _images(batch: int, side: int, seed: int) -> Tensor:
+    generator = torch.Generator(device="cuda").manual_seed(seed)
+    return torch.randint(
+        0, 256, (batch, 3, side, side), dtype=torch.uint8, device="cuda", generator=generator
+    )
+
+
+def verify(seed: int) -> int:
+    """Compare the kernels with batched PyTorch, on this device and on the CPU, to the bit.
+
+    Returns:
+        The number of candidates compared.
+
+    Raises:
+        ValueError: where a single bit differs; no number is shown then.
+    """
+    policies: tuple[Policy, ...] = (
+        Uniform(),
+        Uniform("released"),
+        RandAugment(3, 9),
+        AutoAugment(),
+    )
+    compared = 0
+    for side, batch, channels_last in ((32, 64, True), (45, 16, False), (224, 8, True)):
+        images = _images(batch, side, seed + side)
+        narrow = images // 5 + 90
+        for policy in policies:
+            for originals in (images, narrow):
+                compared += _compare(originals, policy, channels_last, seed)
+    return compared
+
+
+def _compare(images: Tensor, policy: Policy, channels_last: bool, seed: int) -> int:
+    def run(originals: Tensor, backend: str) -> tuple[Tensor, Any]:
+        return expand(
+            originals, 8, policy, cifar10(), seed, step=seed, dtype=torch.bfloat16,
+            channels_last=channels_last, backend=backend,
+        )  # fmt: skip
+
+    kernel, drawn = run(images, "triton")
+    on_cpu, drawn_on_cpu = run(images.cpu(), "torch")
+    batched, _ = run(images, "torch")
+    same = torch.equal(kernel, batched) and torch.equal(kernel.cpu(), on_cpu)
+    if not (same and drawn.to("cpu").equal(drawn_on_cpu)):
+        raise ValueError(
+            f"the kernels differ from batched PyTorch for {policy} at {tuple(images.shape)}: no "
+            "times are shown."
+        )
+    return len(kernel.flatten(0, 1))
+
+
+def _case(
+    batch: int, candidates: int, side: int, dtype: torch.dtype, channels_last: bool, seed: int
+) -> dict[str, Any]:
+    progress(f"measuring expansion of {batch} images at {side} px, {dtype}")
+    images = _images(batch, side, seed)
+    index = torch.arange(batch, device="cuda")
+    step = torch.zeros((), dtype=torch.int64, device="cuda")
+
+    def run() -> object:
+        return expand(
+            images, candidates, None, cifar10(), seed, index, step=step, dtype=dtype,
+            channels_last=channels_last,
+        )  # fmt: skip
+
+    device.no_waits(run)
+    timing = device.time_calls(run)
+    originals = images.numel()
+    result = originals * candidates * dtype.itemsize
+    bandwidth = device.copy_bandwidth(originals + result)
+    floor = 1000 * (originals + result) / bandwidth
+    return {
+        "batch": batch,
+        "candidates": candidates,
+        "side": side,
+        "dtype": str(dtype).removeprefix("torch."),
+        "channels_last": channels_last,
+        "graph_ms": timing.graph,
+        "eager_ms": timing.eager,
+        "images_per_second": batch * candidates / timing.graph * 1000,
+        "bytes_moved": originals + result,
+        "copy_bytes_per_second": bandwidth,
+        "floor_ms": floor,
+        "times_the_floor": timing.graph / floor,
+        "peak_bytes": device.peak_memory(run),
+        "candidate_bytes": result,
+        "original_bytes": originals,
+        "host_waits": 0,
+    }
+
+
+@lru_cache(maxsize=4)
+def _pictures(count: int, side: int, seed: int) -> tuple[Any, Any]:
+    work = Work.draw(Case(count, side), Uniform(), seed)
+    pictures = [to_picture(image) for image in work.images]
+    return pictures, pillow_loop.steps_of(work.subpolicies[:, 0])
+
+
+def _pillow_share(task: tuple[int, int, int]) -> int:
+    """A Pillow loop over some images, in a process of its own; images and draws are made once."""
+    torch.set_num_threads(1)
+    return len(pillow_loop.apply_loop(*_pictures(*task)))
+
+
+def _rivals(side: int, seed: int) -> dict[str, float]:
+    """Images a second of the alternatives, each image with an augmentation of its own."""
+    images = _images(RIVAL_IMAGES[side], side, seed)
+    found = {"torchvision": _per_image(images, _torchvision())}
+    if importlib.util.find_spec("kornia") is not None:
+        found["kornia"] = _per_image(images.to(torch.float32) / 255, _kornia())
+    cores = environment()["cores"]
+    share = 8 * RIVAL_IMAGES[side]
+    with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
+        tasks = [(share, side, seed)] * cores
+
+        def everywhere() -> None:
+            list(pool.map(_pillow_share, tasks))
+
+        seconds = median_seconds(everywhere, repeats=5, warm_up=3)
+    found[f"Pillow on {cores} cores"] = share * cores / seconds
+    return found
+
+
+def _torchvision() -> Callable[[Tensor], object]:
+    from torchvision.transforms import v2
+
+    augment: Callable[[Tensor], object] = v2.RandAugment(num_ops=2)
+    return augment
+
+
+def _kornia() -> Callable[[Tensor], object]:
+    from kornia.augmentation.auto import RandAugment as KorniaRandAugment
+
+    augment = KorniaRandAugment(n=2, m=10)
+    return lambda image: augment(image[None])
+
+
+def _per_image(images: Tensor, augment: Callable[[Tensor], object]) -> float:
+    def loop() -> None:
+        for image in images:
+            augment(image)
+
+    return len(images) / device.seconds_per_call(loop, 2)
+
+
+def measure(seed: int = 0, rivals: bool = True) -> dict[str, Any]:
+    """Verify, then time every case and the alternatives in the same run."""
+    device.require_cuda()
+    progress("comparing the kernels with batched PyTorch")
+    compared = verify(seed + 1)
+    cases = [_case(*case, seed=seed) for case in CASES]
+    others = {}
+    if rivals:
+        for side in RIVAL_IMAGES:
+            progress(f"measuring the alternatives at {side} px")
+            others[str(side)] = _rivals(side, seed)
+    return {
+        "benchmark": KIND,
+        "environment": environment(),
+        "verified_candidates": compared,
+        "cases": cases,
+        "rivals": others,
+    }
+
+
+def table(result: dict[str, Any]) -> Table:
+    """Time, roofline and memory of every case."""
+    rows = []
+    for case in result["cases"]:
+        layout = "channels last" if case["channels_last"] else "contiguous"
+        allowed = case["candidate_bytes"] + case["original_bytes"]
+        rows.append(
+            (
+                f"{case['batch']} × {case['candidates']}, {case['side']} px",
+                f"{case['dtype']}, {layout}",
+                f"{case['graph_ms']:.3f}",
+                f"{case['eager_ms']:.3f}",
+                f"{case['images_per_second'] / 1e6:.1f} M",
+                f"{case['floor_ms']:.3f}",
+                f"{case['times_the_floor']:.1f}",
+                f"{(case['peak_bytes'] + case['original_bytes']) / allowed - 1:+.1%}",
+            )
+        )
+    columns = (
+        "B × E", "candidates", "graph, ms", "eager, ms", "candidates/s", "floor, ms", "× floor",
+        "memory",
+    )  # fmt: skip
+    best = max(case["copy_bytes_per_second"] for case in result["cases"])
+    notes = (
+        f"{result['verified_candidates']:,} candidates were compared to the bit with batched "
+        "PyTorch on the same device and on the CPU before any time was taken.",
+        "The floor is the time to read the originals once and write the candidates once at the "
+        f"copy bandwidth of the same run ({best / 1e12:.2f} TB/s at best); memory is the peak "
+        "beyond originals and candidates. No call waits for the host.",
+        place(result["environment"]),
+    )
+    return Table(columns, tuple(rows), "Expansion on a GPU", tuple(range(2, 8)), notes)
+
+
+def rivals_table(result: dict[str, Any]) -> Table:
+    """The alternatives beside ours, at the same size."""
+    rows = []
+    for side, others in result["rivals"].items():
+        ours = max(c["images_per_second"] for c in result["cases"] if c["side"] == int(side))
+        rows.append((f"{side} px", "divaug, draws included", f"{ours:,.0f}", "1"))
+        rows += [
+            (f"{side} px", name, f"{speed:,.0f}", f"1/{ours / speed:,.0f}")
+            for name, speed in others.items()
+        ]
+    notes = (
+        "torchvision's and Kornia's RandAugment (two operations) called image by image on tensors "
+        "of the GPU; Pillow applies sub-policies of the universal set to images that are already "
+        "Pillow's.",
+        place(result["environment"]),
+    )
+    columns = ("size", "what", "images/s", "speed")
+    return Table(columns, tuple(rows), "Images a second", (2, 3), notes)

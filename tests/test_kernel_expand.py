@@ -1,0 +1,164 @@
+"""The expansion kernels make what batched PyTorch makes, bit by bit, and nobody waits."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from divaug import DivAug, expand, kernels, operations, policies, replay, select
+from divaug.default_augmentation import cifar10
+from divaug.operations.magnitude import Range
+from tests.reference import kernel_cases
+from tests.reference.poison import PATTERN, poisoned_memory
+
+ROOT = Path(__file__).parent.parent
+pytest.importorskip("triton")
+
+
+def test_equal_to_torch_in_the_interpreter():
+    environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    path = [str(ROOT / "src"), str(ROOT), environment.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.reference.run_expand_kernel"],
+        cwd=ROOT,
+        env=environment | {"PYTHONPATH": os.pathsep.join(filter(None, path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.split() == ["compared", str(2 * len(kernel_cases.SMALL) + 8)]
+
+
+def test_poison_reaches_every_layout():
+    with poisoned_memory():
+        plain = torch.empty(2, 3, 4, 5, dtype=torch.uint8)
+        last = torch.empty((2, 3, 4, 5), dtype=torch.uint8, memory_format=torch.channels_last)
+        like = torch.empty_like(plain)
+    for tensor in (plain, last, like):
+        assert bool((tensor == PATTERN).all())
+
+
+class TestChoice:
+    """One place chooses, and says why it cannot."""
+
+    cpu = torch.device("cpu")
+
+    def test_cpu_tensors_take_the_batched_path(self):
+        assert not kernels.use_triton(None, self.cpu)
+
+    def test_forced_triton_without_a_gpu_says_why(self):
+        with pytest.raises(ValueError, match="cannot run here: the tensors are on cpu"):
+            expand(torch.zeros(1, 3, 4, 4, dtype=torch.uint8), 2, backend="triton")
+
+    def test_unknown_backend_lists_the_known(self):
+        with pytest.raises(ValueError, match=r"one of \('torch', 'triton'\) or None, got 'cuda'"):
+            kernels.use_triton("cuda", self.cpu)
+
+    def test_missing_triton_is_named(self, monkeypatch):
+        monkeypatch.setattr(kernels.importlib.util, "find_spec", lambda _name: None)
+        assert not kernels.use_triton(None, torch.device("cuda"))
+        with pytest.raises(ValueError, match="Triton is not installed"):
+            kernels.use_triton("triton", torch.device("cuda"))
+
+    def test_operations_of_ones_own_have_no_kernel(self):
+        mirror = operations.Operation("Mirror", lambda x, *_: x.flip(3))
+        policy = policies.Uniform(extra=((mirror, Range(0.0, 0.0, "test")),))
+        with pytest.raises(ValueError, match="operations of your own"):
+            expand(torch.zeros(1, 3, 4, 4, dtype=torch.uint8), 2, policy, backend="triton")
+
+    def test_exact_selection_has_no_kernel(self):
+        with pytest.raises(ValueError, match='"exact" has no kernel'):
+            select(torch.full((1, 3, 2), 0.5), 2, "exact", backend="triton")
+
+
+@pytest.mark.gpu
+class TestOnTheDevice:
+    @pytest.mark.parametrize("name", [*kernel_cases.LARGE, *kernel_cases.SMALL])
+    def test_equal_to_torch_and_to_the_cpu(self, name):
+        case = (kernel_cases.LARGE | kernel_cases.SMALL)[name]
+        seed = int.from_bytes(
+            os.urandom(4)
+        )  # fresh inputs in every run; the seed is in the message
+        images = kernel_cases.images_of(case, seed % 2**31)
+        expected, drawn = kernel_cases.run(case, images, "torch", seed)
+        with poisoned_memory():
+            found, drawn_by_kernel = kernel_cases.run(case, images.cuda(), "triton", seed)
+        batched, _ = kernel_cases.run(case, images.cuda(), "torch", seed)
+        assert drawn.equal(drawn_by_kernel.to("cpu")), f"seed {seed}: other draws"
+        assert torch.equal(found, batched), f"seed {seed}: other pixels than on the same device"
+        assert torch.equal(found.cpu(), expected), f"seed {seed}: other pixels than on the CPU"
+        assert torch.equal(replay(images.cuda(), drawn.to("cuda")).cpu(), replay(images, drawn))
+
+    def test_nobody_waits(self):
+        images = kernel_cases.images_of(kernel_cases.LARGE["CIFAR"], 3).cuda()
+        probs = torch.rand(256, 8, 10, device="cuda").softmax(-1)
+        step = torch.zeros((), dtype=torch.int64, device="cuda")
+
+        def both(when):
+            for policy in (None, policies.RandAugment(3, 4), policies.PBA()):
+                expand(images, 8, policy, cifar10(), 1, step=when, epoch=when)
+            select(probs, 4, step=when)
+
+        both(step)  # tables are copied to the device once
+        torch.cuda.synchronize()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            both(step)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+    def test_a_graph_draws_anew_at_every_step(self):
+        case = kernel_cases.LARGE["CIFAR"]
+        images = kernel_cases.images_of(case, 5).cuda()
+        step = torch.zeros((), dtype=torch.int64, device="cuda")
+
+        def both():
+            candidates, _ = expand(images, 8, None, cifar10(), 9, step=step)
+            probs = candidates.flatten(2).float()[..., :10].softmax(-1)
+            return candidates, select(probs, 4, seed=9, step=step)
+
+        both()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            captured = both()
+        for now in (0, 1, 2**31 + 7):
+            step.fill_(now)
+            graph.replay()
+            for found, expected in zip(captured, both(), strict=True):
+                assert torch.equal(found, expected)
+            host = expand(images, 8, None, cifar10(), 9, step=now)[0]
+            assert torch.equal(captured[0], host)
+
+    def test_memory_is_flat_over_a_thousand_steps(self):
+        model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 10)).cuda()
+        augment = DivAug(model, default=cifar10(), channels_last=True)
+        images = kernel_cases.images_of(kernel_cases.LARGE["CIFAR"], 6).cuda()
+        labels = torch.arange(256, device="cuda") % 10
+        for _ in range(20):
+            augment(images, labels)
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before, peak = torch.cuda.memory_allocated(), None
+        for i in range(1000):
+            augment(images, labels)
+            if i == 10:
+                peak = torch.cuda.max_memory_allocated()
+        torch.cuda.synchronize()
+        assert torch.cuda.memory_allocated() == before
+        assert torch.cuda.max_memory_allocated() == peak
+
+    @pytest.mark.parametrize(("batch", "candidates", "side"), [(128, 8, 32), (64, 4, 224)])
+    def test_memory_beyond_the_result(self, batch, candidates, side):
+        images = torch.randint(0, 256, (batch, 3, side, side), dtype=torch.uint8, device="cuda")
+        run = lambda: expand(images, candidates, None, cifar10(), dtype=torch.bfloat16)  # noqa: E731
+        run()
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        candidates_made, _ = run()
+        beyond = torch.cuda.max_memory_allocated() - before - candidates_made.nbytes
+        assert beyond <= 0.1 * (candidates_made.nbytes + images.nbytes)
