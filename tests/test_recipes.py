@@ -162,3 +162,19 @@ def test_recipes_cannot_be_changed():
         BASE.epochs = 3
     with pytest.raises(TypeError):
         recipes.RECIPES["x"] = BASE
+
+
+def test_the_documented_table_is_the_table():
+    from pathlib import Path
+
+    text = (Path(__file__).parents[1] / "docs" / "training.md").read_text(encoding="utf-8")
+    names = {row.dataset for row in ROWS}
+    cells = [line.strip("| ").split(" | ") for line in text.splitlines()]
+    documented = [row for row in cells if len(row) == 8 and row[0] in names]
+    assert len(documented) == len(ROWS)
+    for row, found in zip(ROWS, documented, strict=True):
+        numbers = [float(cell) for cell in found[2:6]]
+        assert found[:2] == [row.dataset, row.model]
+        assert numbers == [row.epochs, row.batch_size, row.learning_rate, row.weight_decay]
+        assert found[6] == "{}, {}".format(*row.candidates)
+        assert found[7].removesuffix(" (ours)") == "{}, {}".format(*row.randaugment)
