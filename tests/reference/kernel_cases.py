@@ -35,6 +35,15 @@ SMALL = {
     "resized crop": (2, 3, 20, 17, 4, policies.Uniform(), imagenet(16), {}),
 }  # fmt: skip
 
+#: For the kernels of large images, in the interpreter.
+APART = {
+    "bytes": (1, 3, 27, 40, 12, policies.Uniform(), None, {}),
+    "full tiles": (1, 3, 32, 32, 8, policies.Uniform(), RGB, {}),
+    "channels last": (1, 3, 9, 7, 12, policies.Uniform(), RGB, {"channels_last": True}),
+    "grey": (1, 1, 23, 29, 12, policies.Uniform("released"), GREY, {}),
+    "two rounds": (1, 3, 8, 8, 8, policies.RandAugment(3, 14), RGB, {}),
+}
+
 #: At full size, for a GPU.
 LARGE = {
     "CIFAR": (256, 3, 32, 32, 8, policies.Uniform(), RGB,
