@@ -29,7 +29,10 @@ STAGES = (
     ("scoring",),
     ("selection",),
     ("diversity",),
+    ("records",),
     ("plugin",),
+    ("views",),
+    ("augmenters",),
 )
 RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
 # What kernels may look up: numbers and tables, never a stage that calls them.

@@ -1,45 +1,22 @@
 """`DivAug`: expand, score and select in one call, for anybody's training loop."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from divaug.default_augmentation import DefaultAugmentation, plain
-from divaug.diversity import variance_diversity
 from divaug.expansion import expand
 from divaug.operations.checks import unknown_name
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
 from divaug.randomness import check_seed
+from divaug.records import Record, Sums
 from divaug.scoring import dtype_of, score
 from divaug.selection import METHODS, select
 from divaug.subpolicies import SubPolicies
 
 __all__ = ["DivAug", "Record"]
-
-
-@dataclass(frozen=True)
-class Record:
-    """What was kept since the last reset.
-
-    Args:
-        images: originals seen.
-        operations: operation → how often a kept sub-policy applied it.
-        drawn: operation → how often a kept sub-policy held it, applied or not.
-        probability: operation → mean probability it was kept with (NaN where it never was).
-        diversity_kept: mean Variance Diversity of the kept candidates; NaN where the method does
-            not ask the model.
-        diversity_all: mean Variance Diversity of all candidates; NaN likewise.
-    """
-
-    images: int
-    operations: dict[str, int]
-    drawn: dict[str, int]
-    probability: dict[str, float]
-    diversity_kept: float
-    diversity_all: float
 
 
 class DivAug:
@@ -109,7 +86,12 @@ class DivAug:
         self.chunk_size = chunk_size
         self.backend = backend
         self._step = torch.zeros((), dtype=torch.int64)
-        self._sums: _Sums | None = None
+        self._sums: Sums | None = None
+
+    @property
+    def views(self) -> int:
+        """Images out for each image in: S."""
+        return self.num_selected
 
     def __call__(
         self,
@@ -176,19 +158,21 @@ class DivAug:
 
     def _note(self, probs: Tensor, chosen: Tensor, subpolicies: SubPolicies) -> None:
         if self._sums is None or self._sums.applied.device != probs.device:
-            self._sums = _Sums.zeros(len(subpolicies.operations), probs.device)
-        self._names = [operation.name for operation in subpolicies.operations]
-        self._sums.add(probs, chosen, subpolicies)
+            names = [operation.name for operation in subpolicies.operations]
+            self._sums = Sums.zeros(names, probs.device)
+        self._sums.add(subpolicies, chosen)
+        self._sums.add_diversity(probs, chosen)
 
     def record(self) -> Record:
         """What was kept since the last `reset_record`; waits for the device."""
-        if self._sums is None:
+        if self._sums is None or not int(self._sums.images):
             raise ValueError("nothing was augmented yet: call the plug-in first.")
-        return self._sums.to_record(self._names)
+        return self._sums.to_record()
 
     def reset_record(self) -> None:
         """Start a new record."""
-        self._sums = None
+        if self._sums is not None:
+            self._sums.reset()
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs to draw what the uninterrupted one would have."""
@@ -200,50 +184,6 @@ class DivAug:
             raise ValueError(f"the state must hold `step` and `seed`, got {sorted(state)}.")
         self.seed = int(state["seed"])
         self._step.fill_(int(state["step"]))
-
-
-@dataclass
-class _Sums:
-    """Totals on the device, so that keeping a record never makes the host wait."""
-
-    applied: Tensor
-    drawn: Tensor
-    probability: Tensor
-    diversity: Tensor  # of the kept, of all
-    images: int = 0
-
-    @staticmethod
-    def zeros(operations: int, device: torch.device) -> "_Sums":
-        counts = torch.zeros(operations, dtype=torch.int64, device=device)
-        total = torch.zeros(operations, dtype=torch.float64, device=device)
-        return _Sums(counts, counts.clone(), total, total.new_zeros(2))
-
-    def add(self, probs: Tensor, chosen: Tensor, subpolicies: SubPolicies) -> None:
-        def kept(tensor: Tensor) -> Tensor:
-            return tensor.take_along_dim(chosen[..., None], 1).flatten()
-
-        operation = kept(subpolicies.operation).to(torch.int64)
-        real = (operation >= 0).to(torch.int64)
-        at = operation.clamp(min=0)
-        self.drawn.scatter_add_(0, at, real)
-        self.applied.scatter_add_(0, at, real * kept(subpolicies.applied))
-        self.probability.scatter_add_(0, at, real * kept(subpolicies.probability).double())
-        of_kept = variance_diversity(probs.take_along_dim(chosen[..., None], 1))
-        self.diversity += torch.stack([of_kept.sum(), variance_diversity(probs).sum()])
-        self.images += len(probs)
-
-    def to_record(self, names: list[str]) -> Record:
-        drawn, applied = self.drawn.tolist(), self.applied.tolist()
-        mean = (self.probability / self.drawn).tolist()
-        kept, everything = (self.diversity / max(self.images, 1)).tolist()
-        return Record(
-            self.images,
-            dict(zip(names, applied, strict=True)),
-            dict(zip(names, drawn, strict=True)),
-            dict(zip(names, mean, strict=True)),
-            kept,
-            everything,
-        )
 
 
 def _take(candidates: Tensor, chosen: Tensor, channels_last: bool) -> Tensor:

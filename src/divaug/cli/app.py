@@ -6,7 +6,7 @@ import sys
 import typer
 
 from divaug import __version__
-from divaug.cli import bench, demo, operations, preview
+from divaug.cli import bench, demo, evaluate, measure, operations, preview, train
 
 __all__ = ["EXPECTED", "app", "run"]
 
@@ -41,6 +41,9 @@ def _top(
 app.command("operations")(operations.operations)
 app.command("preview")(preview.preview)
 app.command("demo")(demo.demo)
+app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("measure")(measure.measure)
 app.add_typer(bench.app, name="bench")
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from divaug.cli import options
 from divaug.cli.console import show
 from divaug.cli.options import Json, Threads
 
@@ -85,6 +86,30 @@ def expand(
     if rivals:
         typer.echo()
         show(benchmark.rivals_table(result))
+
+
+@app.command("step")
+def step(
+    recipe: Annotated[
+        list[str] | None,
+        typer.Argument(help="Recipes, measured one after the other.", show_default=False),
+    ] = None,
+    json: Json = None,
+    device: options.Device = None,
+    eager: Annotated[
+        bool, typer.Option("--eager", help="Do without compilation and CUDA graphs.")
+    ] = False,
+    repeats: Repeats = 20,
+) -> None:
+    """The training step of recipes and its parts, each relative to the first recipe's."""
+    from divaug import recipes
+    from divaug.benchmarks import step as benchmark
+
+    names = recipe or ["cifar10-wide-resnet-40-2-randaugment", "cifar10-wide-resnet-40-2-divaug"]
+    chosen = [recipes.recipe(name) for name in names]
+    result = benchmark.compare(chosen, device, repeats=repeats, eager=eager)
+    _write(json, result)
+    show(benchmark.table(result))
 
 
 def _write(path: Path | None, result: dict[str, Any]) -> None:

@@ -5,13 +5,25 @@ from typing import Annotated
 
 import typer
 
+from divaug.cli.console import show
+
 __all__ = ["demo"]
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("demo"),
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change both recipes: field=value.", metavar="CHANGE"),
+    ] = None,
 ) -> None:
-    """Draw every operation at five magnitudes on a picture that ships with the project."""
+    """Train a small network twice, with the default augmentation and with DivAug, and compare.
+
+    It also draws every operation at five magnitudes. Runs that are in the folder already are
+    continued; the whole takes a few minutes on a processor.
+    """
+    from divaug.benchmarks.harness import threads
+    from divaug.demonstration import demonstrate
     from divaug.figures.canvas import save_picture
     from divaug.figures.magnitudes import draw_magnitudes
     from divaug.figures.scene import scene
@@ -19,3 +31,7 @@ def demo(
     target = out / "operations.png"
     save_picture(draw_magnitudes([scene()]), target)
     typer.echo(f"wrote {target}: every operation at five magnitudes, both signs")
+    # With one thread the numbers do not depend on how many cores there are, nor on their load.
+    with threads(1):
+        result = demonstrate(out, changes or ())
+    show(result.table())

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["Json", "Seed", "Space", "Threads", "parse_size"]
+__all__ = ["Data", "Device", "Json", "Seed", "Space", "Threads", "parse_size"]
 
 Space: TypeAlias = Annotated[
     str, typer.Option(help="Ranges of the magnitudes: paper, released or uda.")
@@ -16,6 +16,12 @@ Json: TypeAlias = Annotated[
 ]
 Threads: TypeAlias = Annotated[
     int, typer.Option(help="Threads that torch may use; 0 for one a core.", min=0)
+]
+Data: TypeAlias = Annotated[
+    Path | None, typer.Option(help="An .npz file, or the folder that datasets lie in.")
+]
+Device: TypeAlias = Annotated[
+    str | None, typer.Option(help="cpu or cuda; a GPU where there is one.")
 ]
 
 

@@ -83,9 +83,13 @@ class PBA(Policy):
         table, segment_of_epoch = _compiled(self, *size, stream.index.device)
         last = len(segment_of_epoch) - 1
         when = torch.as_tensor(epoch, device=stream.index.device).clamp(0, last)
-        segment = segment_of_epoch[when]
-        entry, used = self._walk(stream, candidates, table.floats[segment, :, 0])
-        integers, floats = table.integers[segment][entry], table.floats[segment][entry]
+        # Indexing with a tensor of no axes would make the host wait for its value.
+        segment = segment_of_epoch.index_select(0, when.view(1))
+        all_integers, all_floats = (
+            part.index_select(0, segment)[0] for part in (table.integers, table.floats)
+        )
+        entry, used = self._walk(stream, candidates, all_floats[:, 0])
+        integers, floats = all_integers[entry], all_floats[entry]
         chosen = Choice(
             applied=used,
             probability=floats[..., 0],

@@ -1,0 +1,192 @@
+"""Augmenters: callables from a batch to the images trained on, all of one kind.
+
+An augmenter takes uint8 images `[B,C,H,W]` and their labels, with the samples' numbers and the
+epoch, and returns `views` finished images for each, image-major. `DivAug` is one; `Views` serves
+every method that never asks the model. A training loop need not know which it has.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from divaug.default_augmentation import DefaultAugmentation, plain
+from divaug.operations.checks import unknown_name
+from divaug.plugin import DivAug
+from divaug.policies import (
+    PBA,
+    AutoAugment,
+    FastAutoAugment,
+    Identity,
+    Policy,
+    RandAugment,
+    TrivialAugment,
+    Uniform,
+)
+from divaug.records import Record
+from divaug.views import Views
+
+__all__ = ["AUGMENTERS", "Augmenter", "Settings", "Views", "build"]
+
+
+class Augmenter(Protocol):
+    """What a training loop asks of an augmenter."""
+
+    @property
+    def views(self) -> int:
+        """Images out for each image in."""
+
+    def __call__(
+        self,
+        images: Tensor,
+        labels: Tensor | None = None,
+        *,
+        index: Tensor | None = None,
+        epoch: int | Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Images `[B·views,C,H,W]` and labels `[B·views,…]`, image-major."""
+
+    def record(self) -> Record:
+        """What was kept since the last reset."""
+
+    def reset_record(self) -> None:
+        """Start a new record."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue where `state_dict` was taken."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the constructors of augmenters choose from.
+
+    Args:
+        model: the network that is asked, by those that ask.
+        default: the dataset's default augmentation.
+        dataset: whose published policies to use; where there are none of its own, CIFAR-10's.
+        num_candidates: E.
+        num_selected: S; also the views of the methods with S views.
+        space: ranges of the universal set.
+        randaugment_n: operations of RandAugment.
+        randaugment_m: magnitude of RandAugment.
+        total_epochs: what PBA's schedule is stretched to.
+        seed: decides every draw.
+        pool: originals that SamplePairing draws from.
+        dtype: of the images.
+        channels_last: layout of the images.
+        backend: "torch" or "triton" to force one.
+    """
+
+    model: nn.Module
+    default: DefaultAugmentation
+    dataset: str = "cifar10"
+    num_candidates: int = 8
+    num_selected: int = 4
+    space: str = "paper"
+    randaugment_n: int = 3
+    randaugment_m: float = 4
+    total_epochs: int | None = None
+    seed: int = 0
+    pool: Tensor | None = None
+    dtype: torch.dtype | None = None
+    channels_last: bool = False
+    backend: str | None = None
+
+
+def build(name: str, settings: Settings) -> Augmenter:
+    """Build an augmenter by its name in `AUGMENTERS`.
+
+    Raises:
+        ValueError: an unknown name, with the nearest one.
+    """
+    if name not in AUGMENTERS:
+        raise ValueError(unknown_name("augmenter", str(name), tuple(AUGMENTERS)))
+    return AUGMENTERS[name](settings)
+
+
+# Dataset → whose published list it uses. CIFAR-100 takes CIFAR-10's, as the papers do.
+_PUBLISHED = {"svhn": "svhn", "imagenet": "imagenet"}
+
+
+def _views(settings: Settings, policy: Policy, num_views: int = 1) -> Views:
+    return Views(
+        policy,
+        settings.default,
+        num_views,
+        seed=settings.seed,
+        pool=settings.pool,
+        dtype=settings.dtype,
+        channels_last=settings.channels_last,
+        backend=settings.backend,
+    )
+
+
+def _none(settings: Settings) -> Views:
+    bare = plain(settings.default.mean, settings.default.std)
+    return Views(
+        Identity(),
+        bare,
+        dtype=settings.dtype,
+        channels_last=settings.channels_last,
+        backend=settings.backend,
+    )
+
+
+def _published(settings: Settings) -> str:
+    return _PUBLISHED.get(settings.dataset, "cifar10")
+
+
+def _pba(settings: Settings) -> Views:
+    if settings.dataset == "imagenet":
+        raise ValueError(
+            'augmenter "pba" has no published schedule for ImageNet; use "autoaugment", '
+            '"fast-autoaugment" or a dataset of small images.'
+        )
+    return _views(settings, PBA(_published(settings), settings.total_epochs))
+
+
+def _randaugment(settings: Settings) -> RandAugment:
+    return RandAugment(settings.randaugment_n, settings.randaugment_m)
+
+
+def _selecting(settings: Settings, method: str) -> DivAug:
+    return DivAug(
+        settings.model,
+        settings.num_candidates,
+        settings.num_selected,
+        policy=Uniform(settings.space),
+        default=settings.default,
+        method=method,
+        seed=settings.seed,
+        pool=settings.pool,
+        dtype=settings.dtype,
+        channels_last=settings.channels_last,
+        backend=settings.backend,
+    )
+
+
+AUGMENTERS: Mapping[str, Callable[[Settings], Augmenter]] = MappingProxyType(
+    {
+        "none": _none,
+        "default": lambda s: _views(s, Identity()),
+        "randaugment": lambda s: _views(s, _randaugment(s)),
+        "autoaugment": lambda s: _views(s, AutoAugment(_published(s))),
+        "fast-autoaugment": lambda s: _views(s, FastAutoAugment(_published(s))),
+        "pba": _pba,
+        "trivialaugment": lambda s: _views(s, TrivialAugment()),
+        "randaugment-xS": lambda s: _views(s, _randaugment(s), s.num_selected),
+        "trivialaugment-xS": lambda s: _views(s, TrivialAugment(), s.num_selected),
+        "random": partial(_selecting, method="uniform"),
+        "divaug": partial(_selecting, method="kmeans++"),
+        "divaug-greedy": partial(_selecting, method="greedy"),
+        "divaug-exact": partial(_selecting, method="exact"),
+    }
+)
+"""Name → constructor. "none" is normalisation alone, "random" keeps S of E candidates by chance."""

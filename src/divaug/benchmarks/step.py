@@ -1,0 +1,216 @@
+"""Time of the whole training step and of its parts, for a recipe, on one device.
+
+On a GPU every part is recorded as a CUDA graph of its own and replayed, so that its time is the
+device's and not that of launching kernels one by one. The parts are timed alone: their sum may
+differ a little from the whole. Backward is what forward and backward take together, less forward.
+"""
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from divaug.benchmarks.clocks import WARM_UP, milliseconds, stretches
+from divaug.datasets import Dataset
+from divaug.expansion import expand
+from divaug.plugin import DivAug
+from divaug.recipes import Recipe
+from divaug.scoring import logits_of, score
+from divaug.selection import METHODS, select
+from divaug.tables import Table
+from divaug.training.assembly import Parts, assemble
+from divaug.training.distributed import Processes
+from divaug.training.environment import environment
+from divaug.training.feeds import Batch, Inputs
+from divaug.training.graphs import run_of
+from divaug.training.hardware import Hardware, fast_settings
+from divaug.views import Views
+
+__all__ = ["KIND", "compare", "measure", "table"]
+
+KIND = "step"
+# Dataset → channels, side, classes: what random images stand in for.
+_SHAPES = {
+    "cifar10": (3, 32, 10),
+    "cifar100": (3, 32, 100),
+    "svhn": (3, 32, 10),
+    "fashion_mnist_small": (1, 28, 10),
+}
+
+
+def measure(
+    recipe: Recipe,
+    device: str | None = None,
+    *,
+    repeats: int = 20,
+    steps: int = 10,
+    eager: bool = False,
+    data: Dataset | None = None,
+) -> dict[str, Any]:
+    """Time a recipe's training step and its parts.
+
+    Args:
+        recipe: which network, augmenter and batch.
+        device: where; None for a GPU where there is one.
+        repeats: timed stretches; the median counts.
+        steps: steps in a stretch.
+        eager: whether to do without compilation and CUDA graphs.
+        data: the dataset; None for random images of the same shape.
+
+    Returns:
+        Milliseconds of the whole step (`median`, `low`, `high`), of each part, and each part's
+        share of the whole, with the recipe and where it ran.
+    """
+    hardware = Hardware.choose(device, recipe.precision, eager=eager)
+    found = data or _random_data(recipe)
+    with fast_settings(hardware):
+        parts = assemble(recipe, found, hardware, Processes())
+        inputs = next(parts.feed.epoch(0, 0))
+        parts.step.begin_epoch(0)
+        whole = _whole(parts, inputs, hardware, repeats, steps)
+        alone = {
+            name: milliseconds(work, hardware, repeats, steps)
+            for name, work in _works(parts, inputs, hardware).items()
+        }
+    together = alone.pop("forward and backward")
+    alone["backward"] = together - alone["forward"]
+    return {
+        "kind": KIND,
+        "recipe": recipe.to_dict(),
+        "step_ms": whole,
+        "parts_ms": alone,
+        "share": {name: part / whole["median"] for name, part in alone.items()},
+        "originals_per_second": 1e3 * recipe.batch_size / whole["median"],
+        "views": parts.augment.views,
+        "repeats": repeats,
+        "steps": steps,
+        "environment": environment(hardware, Processes()),
+    }
+
+
+def compare(
+    recipes: Sequence[Recipe], device: str | None = None, *, repeats: int = 20, eager: bool = False
+) -> dict[str, Any]:
+    """Time several recipes in one run, so that their ratio belongs to one machine and moment."""
+    found = [measure(recipe, device, repeats=repeats, eager=eager) for recipe in recipes]
+    first = found[0]["step_ms"]["median"]
+    cases = [one | {"relative": one["step_ms"]["median"] / first} for one in found]
+    return {"kind": KIND, "cases": cases, "environment": found[0]["environment"]}
+
+
+def table(result: dict[str, Any]) -> Table:
+    """Milliseconds of the step and of its parts, with their share of the step."""
+    rows = []
+    for case in result["cases"]:
+        whole = case["step_ms"]
+        spread = f"{whole['median']:.2f} ({whole['low']:.2f} to {whole['high']:.2f})"
+        rows.append((case["recipe"]["name"], "step", spread, "", f"{case['relative']:.2f}"))
+        for name, part in case["parts_ms"].items():
+            rows.append(("", name, f"{part:.2f}", f"{case['share'][name]:.0%}", ""))
+    return Table(
+        ("recipe", "part", "ms", "share", "relative"),
+        tuple(rows),
+        title="The training step",
+        numeric=(2, 3, 4),
+        notes=("Parts are timed alone; gathering, counting and copies make up the rest.",),
+    )
+
+
+def _random_data(recipe: Recipe, num_images: int = 10_000) -> Dataset:
+    if recipe.dataset not in _SHAPES:
+        raise ValueError(
+            f"there are no random images for {recipe.dataset!r}; pass `data`, or one of "
+            f"{', '.join(_SHAPES)}."
+        )
+    channels, side, classes = _SHAPES[recipe.dataset]
+    generator = torch.Generator().manual_seed(0)
+    shape = (num_images, channels, side, side)
+    images = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
+    labels = torch.arange(num_images) % classes
+    names = tuple(str(i) for i in range(classes))
+    mean, std = (0.5,) * channels, (0.25,) * channels
+    return Dataset("random", images, labels, images[:1], labels[:1], classes, names, mean, std)
+
+
+def _works(parts: Parts, inputs: Inputs, hardware: Hardware) -> dict[str, Callable[[], object]]:
+    """The parts of a step, each as a function of nothing."""
+    step, augment = parts.step, parts.augment
+    batch = parts.feed.gather(inputs)
+    with hardware.autocast():
+        images, labels = augment(batch.images, batch.labels, index=batch.indices, epoch=step.epoch)
+    assert labels is not None
+
+    def forward() -> Tensor:
+        with hardware.autocast():
+            logits = logits_of(step.forward(images)).float()
+        return F.cross_entropy(logits, labels)
+
+    def both() -> None:
+        step.optimizer.zero_grad()
+        forward().backward()  # type: ignore[no-untyped-call]
+
+    def update() -> None:
+        # Gradients of a fixed place in memory; what they hold does not matter for the time.
+        for parameter, gradient in zip(step.optimizer.parameters, gradients, strict=True):
+            parameter.grad = gradient
+        step.optimizer.step()
+
+    gradients = [torch.zeros_like(parameter) for parameter in step.optimizer.parameters]
+    works: dict[str, Callable[[], object]] = {"gather": lambda: parts.feed.gather(inputs)}
+    works |= _augmenting(parts, batch, hardware)
+    return works | {"forward": forward, "forward and backward": both, "optimiser": update}
+
+
+def _augmenting(parts: Parts, batch: Batch, hardware: Hardware) -> dict[str, Callable[[], object]]:
+    augment = parts.augment
+    assert isinstance(augment, DivAug | Views)
+    number = augment.num_candidates if isinstance(augment, DivAug) else augment.views
+    when = torch.zeros((), dtype=torch.int64, device=hardware.device)
+
+    def widen() -> Tensor:
+        return expand(
+            batch.images,
+            number,
+            augment.policy,
+            augment.default,
+            augment.seed,
+            batch.indices,
+            step=when,
+            epoch=parts.step.epoch,
+            pool=augment.pool,
+            dtype=hardware.dtype,
+            channels_last=hardware.channels_last,
+        )[0]
+
+    works: dict[str, Callable[[], object]] = {"expand": widen}
+    if isinstance(augment, DivAug) and METHODS[augment.method].needs_probs:
+        candidates = widen()
+
+        def ask() -> Tensor:
+            with hardware.autocast():
+                return score(augment.model, candidates)
+
+        probs = ask()
+        works["score"] = ask
+        works["select"] = lambda: select(
+            probs,
+            augment.num_selected,
+            augment.method,
+            augment.seed,
+            step=when,
+            index=batch.indices,
+        )
+    return works
+
+
+def _whole(
+    parts: Parts, inputs: Inputs, hardware: Hardware, repeats: int, steps: int
+) -> dict[str, float]:
+    run_step = run_of(parts.step)
+    for _ in range(WARM_UP):
+        run_step(inputs)
+    times = stretches(lambda: run_step(inputs), hardware, repeats, steps)
+    return {"median": statistics.median(times), "low": min(times), "high": max(times)}

@@ -1,0 +1,38 @@
+"""`divaug evaluate`: accuracy and loss of a trained network on the test images."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from divaug.cli.options import Data, Device
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="The folder of a run or a checkpoint.")],
+    data: Data = None,
+    device: Device = None,
+) -> None:
+    """Evaluate a run's last checkpoint, or the checkpoint given, on the whole test set."""
+    from divaug.training import Hardware
+    from divaug.training import evaluate as score
+    from divaug.training.assembly import test_set_of
+    from divaug.training.data import default_of, load_data
+    from divaug.training.distributed import Processes
+    from divaug.training.opening import open_run
+
+    opened = open_run(run)
+    for note in opened.notes:
+        typer.echo(note, err=True)
+    recipe = opened.recipe
+    hardware = Hardware.choose(device, recipe.precision, eager=True)
+    found = load_data(recipe, data)
+    network = opened.network(found, hardware)
+    default = default_of(recipe.dataset, found)
+    scores = score(network, test_set_of(recipe, found, hardware, Processes()), default, hardware)
+    typer.echo(
+        f"{opened.path}: test accuracy {scores.accuracy:.2%}  test loss {scores.loss:.4f}  "
+        f"({scores.images:,} images)"
+    )

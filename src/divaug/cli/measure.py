@@ -1,0 +1,71 @@
+"""`divaug measure`: how diverse augmenters are to a trained network, and how far they go."""
+
+import json as text
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from divaug.cli.console import show
+from divaug.cli.options import Data, Device, Json
+from divaug.tables import Table
+
+if TYPE_CHECKING:
+    from divaug.measuring import Measurement
+
+__all__ = ["measure"]
+
+
+def measure(
+    run: Annotated[Path, typer.Argument(help="The folder of a run or a checkpoint.")],
+    augmenter: Annotated[
+        list[str] | None,
+        typer.Option(help="An augmenter, the run's own by default; may be given again."),
+    ] = None,
+    data: Data = None,
+    views: Annotated[int, typer.Option(help="Augmented images for each original.", min=1)] = 4,
+    images: Annotated[
+        int, typer.Option(help="Training images to measure on, balanced; 0 for all.", min=0)
+    ] = 0,
+    json: Json = None,
+    device: Device = None,
+) -> None:
+    """Variance Diversity, Loss Diversity and Affinity of augmenters, seen by a run's network."""
+    from divaug.measuring import measure_run
+
+    def say(line: str) -> None:
+        typer.echo(line, err=True)
+
+    found = measure_run(
+        run, augmenter, data=data, views=views, images=images, device=device, say=say
+    )
+    if json is not None:
+        content = {name: asdict(one) for name, one in found.items()}
+        json.write_text(text.dumps(content, indent=1) + "\n", encoding="utf-8")
+        say(f"wrote {json}")
+    show(_table(found))
+
+
+def _table(found: "dict[str, Measurement]") -> Table:
+    rows = tuple(
+        (
+            name,
+            f"{one.variance_diversity:.4f}",
+            f"{one.loss_diversity:.4f}",
+            f"{one.affinity:+.4f}",
+            f"{one.augmented_accuracy:.2%}",
+        )
+        for name, one in found.items()
+    )
+    one = next(iter(found.values()))
+    return Table(
+        ("augmenter", "Variance Diversity", "Loss Diversity", "Affinity", "accuracy augmented"),
+        rows,
+        numeric=(1, 2, 3, 4),
+        notes=(
+            f"{one.views} views of {one.train_images:,} training images (diversities) and "
+            f"{one.test_images:,} test images (affinity); accuracy on the test images as they are: "
+            f"{one.clean_accuracy:.2%}.",
+        ),
+    )

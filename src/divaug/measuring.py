@@ -1,0 +1,185 @@
+"""`measure`: Variance Diversity, Loss Diversity and Affinity of an augmenter, over a dataset."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from divaug.augmenters import Augmenter
+from divaug.datasets import Dataset
+from divaug.default_augmentation import DefaultAugmentation
+from divaug.diversity import AffinityMeter, Mean, loss_diversity, variance_diversity
+from divaug.scoring import evaluating, logits_of
+from divaug.training.assembly import build_augmenter
+from divaug.training.data import default_of, load_data
+from divaug.training.evaluation import prepare
+from divaug.training.hardware import Hardware
+from divaug.training.opening import open_run
+
+__all__ = ["Measurement", "measure", "measure_run"]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """How diverse an augmenter's images are to a network, and how far from the originals.
+
+    Args:
+        views: augmented images for each original.
+        variance_diversity: mean over the training images.
+        loss_diversity: mean over the training images.
+        affinity: accuracy on augmented test images minus accuracy on the test images.
+        clean_accuracy: on the test images as they are.
+        augmented_accuracy: on their augmented views.
+        train_images: how many the diversities are over.
+        test_images: how many the affinity is over.
+    """
+
+    views: int
+    variance_diversity: float
+    loss_diversity: float
+    affinity: float
+    clean_accuracy: float
+    augmented_accuracy: float
+    train_images: int
+    test_images: int
+
+
+@torch.no_grad()
+def measure(
+    network: nn.Module,
+    data: Dataset,
+    make: Callable[[Tensor], Augmenter],
+    default: DefaultAugmentation,
+    hardware: Hardware,
+    *,
+    views: int = 4,
+    epoch: int = 0,
+    batch_size: int = 128,
+) -> Measurement:
+    """Measure an augmenter with a network in evaluation mode; the network stays as it was.
+
+    Every method is measured on as many views of an image: one that makes fewer is called again.
+
+    Args:
+        network: what is asked; it need not be the one that an augmenter follows.
+        data: the diversities are over its training images, the affinity over its test images.
+        make: makes the augmenter for a pool of originals.
+        default: the default augmentation, whose normalisation clean images get.
+        hardware: where and in which precision.
+        views: S, augmented images for each original.
+        epoch: for policies that follow a schedule.
+        batch_size: originals at a time.
+    """
+    if not len(data.test_images):
+        raise ValueError("the affinity needs test images, and the dataset has none.")
+    variance, loss, affinity = Mean(), Mean(), AffinityMeter()
+    with evaluating(network):
+        train = data.train_images.to(hardware.device), data.train_labels.to(hardware.device)
+        for _, labels, logits in _views(network, train, make, hardware, views, epoch, batch_size):
+            variance.update(variance_diversity(logits.softmax(-1)))
+            loss.update(loss_diversity(logits, labels))
+        test = data.test_images.to(hardware.device), data.test_labels.to(hardware.device)
+        for images, labels, logits in _views(
+            network, test, make, hardware, views, epoch, batch_size
+        ):
+            clean = _logits(network, prepare(images, default, hardware), hardware)
+            affinity.update(clean, logits, labels)
+    return Measurement(
+        views,
+        float(variance.compute()),
+        float(loss.compute()),
+        float(affinity.compute()),
+        float(affinity.clean.compute()),
+        float(affinity.augmented.compute()),
+        len(data.train_images),
+        len(data.test_images),
+    )
+
+
+def _views(
+    network: nn.Module,
+    part: tuple[Tensor, Tensor],
+    make: Callable[[Tensor], Augmenter],
+    hardware: Hardware,
+    views: int,
+    epoch: int,
+    batch_size: int,
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Originals, labels and the logits `[B,views,D]` of their augmented views, by batches."""
+    augment = make(part[0])
+    if views % augment.views:
+        raise ValueError(
+            f"`views` must be a multiple of the {augment.views} views that the augmenter makes, "
+            f"got {views}."
+        )
+    index = torch.arange(len(part[0]), device=hardware.device)
+    for rows in torch.split(index, batch_size):
+        images, labels = part[0][rows], part[1][rows]
+        calls = []
+        for _ in range(views // augment.views):
+            with hardware.autocast():
+                augmented, _labels = augment(images, labels, index=rows, epoch=epoch)
+            logits = _logits(network, augmented, hardware)
+            calls.append(logits.view(len(rows), augment.views, -1))
+        yield images, labels, torch.cat(calls, 1)
+
+
+def _logits(network: nn.Module, images: Tensor, hardware: Hardware) -> Tensor:
+    with hardware.autocast():
+        return logits_of(network(images)).float()
+
+
+def measure_run(
+    run: str | Path,
+    names: Sequence[str] | None = None,
+    *,
+    data: str | Path | Dataset | None = None,
+    views: int = 4,
+    images: int = 0,
+    device: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> dict[str, Measurement]:
+    """Measure augmenters with the network of a run, at the run's settings.
+
+    Args:
+        run: the folder of a run or of a checkpoint.
+        names: of augmenters; None for the run's own. Those that select keep `views` candidates.
+        data: a dataset, or where to find the run's.
+        views: augmented images for each original.
+        images: size of a balanced part of the training images to measure on; 0 for all.
+        device: where; None for a GPU where there is one.
+        say: told what happens, a line at a time.
+
+    Returns:
+        Name → measurement.
+    """
+    opened = open_run(run)
+    for note in opened.notes:
+        say(note)
+    chosen = list(names) if names else [opened.recipe.augmenter]
+    recipes = {
+        name: replace(
+            opened.recipe,
+            augmenter=name,
+            num_selected=views,
+            num_candidates=max(opened.recipe.num_candidates, views),
+        )
+        for name in chosen
+    }  # all names are checked before the first is measured
+    hardware = Hardware.choose(device, opened.recipe.precision, eager=True)
+    found = data if isinstance(data, Dataset) else load_data(opened.recipe, data)
+    if not isinstance(found, Dataset):
+        raise ValueError("only datasets in memory can be measured, not folders of large images.")
+    part = found.subset(images) if images else found
+    network = opened.network(found, hardware)
+    default = default_of(opened.recipe.dataset, found)
+    result = {}
+    for name, recipe in recipes.items():
+        say(f"measuring {name} on {len(part.train_images):,} images")
+        make = partial(build_augmenter, recipe, network, default, hardware)
+        last = recipe.epochs - 1
+        result[name] = measure(network, part, make, default, hardware, views=views, epoch=last)
+    return result

@@ -1,0 +1,7 @@
+"""Recipes: complete, named sets of hyper-parameters, and how to change one."""
+
+from divaug.recipes._overrides import override
+from divaug.recipes._recipe import PRECISIONS, Recipe
+from divaug.recipes._table import RECIPES, ROWS, Row, recipe
+
+__all__ = ["PRECISIONS", "RECIPES", "ROWS", "Recipe", "Row", "override", "recipe"]

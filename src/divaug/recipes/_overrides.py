@@ -1,0 +1,57 @@
+"""Changing a recipe by text: `field=value`."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from divaug.operations.checks import unknown_name
+from divaug.recipes._recipe import Recipe
+
+__all__ = ["override"]
+
+_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+def _switch(text: str) -> bool:
+    return _WORDS[text.lower()]
+
+
+# Type of a field → how its text is read and what it should look like.
+_READ: Mapping[type, tuple[Callable[[str], Any], str]] = {
+    bool: (_switch, "true or false"),
+    int: (int, "a whole number"),
+    float: (float, "a number"),
+    str: (str, "text"),
+}
+
+
+def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
+    """Return the recipe with fields replaced.
+
+    Args:
+        recipe: what to start from.
+        changes: texts like "epochs=3"; the value is read by the field's type.
+
+    Raises:
+        ValueError: an unknown field (all are listed), or a value that its field does not allow.
+
+    Example:
+        >>> from divaug.recipes import recipe
+        >>> override(recipe("demo-divaug"), ["epochs=1", "learning_rate=0.05"]).learning_rate
+        0.05
+    """
+    kinds: dict[str, Any] = {field.name: field.type for field in fields(Recipe)}
+    values: dict[str, Any] = {}
+    for change in changes:
+        name, separator, text = change.partition("=")
+        name = name.strip()
+        if not separator:
+            raise ValueError(f"a change must read field=value, got {change!r}.")
+        if name not in kinds:
+            raise ValueError(unknown_name("field of a recipe:", name, tuple(kinds)))
+        read, expected = _READ[kinds[name]]
+        try:
+            values[name] = read(text.strip())
+        except (ValueError, KeyError):
+            raise ValueError(f"`{name}` must be {expected}, got {text.strip()!r}.") from None
+    return replace(recipe, **values)

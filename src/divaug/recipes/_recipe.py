@@ -1,0 +1,191 @@
+"""`Recipe`: every hyper-parameter of a training run, checked when it is made."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from divaug.augmenters import AUGMENTERS
+from divaug.models import MODELS
+from divaug.operations.checks import unknown_name
+from divaug.operations.magnitude import space_of
+
+__all__ = ["PRECISIONS", "Recipe"]
+
+#: "auto" is bfloat16 on a GPU and float32 on a CPU.
+PRECISIONS = ("auto", "float32", "bfloat16")
+
+_FORMAT = "divaug.recipe/1"
+# Field → smallest allowed value, for whole numbers.
+_AT_LEAST = {
+    "num_candidates": 1,
+    "num_selected": 1,
+    "randaugment_n": 1,
+    "epochs": 1,
+    "batch_size": 1,
+    "seed": 0,
+    "evaluate_every": 1,
+    "checkpoint_every": 1,
+    "log_every": 1,
+    "train_images": 0,
+    "num_workers": 0,
+}
+# Field → lowest and highest allowed value, for real numbers.
+_BETWEEN = {
+    "randaugment_m": (0.0, 30.0),
+    "learning_rate": (0.0, math.inf),
+    "weight_decay": (0.0, math.inf),
+    "momentum": (0.0, 1.0),
+    "grad_clip": (0.0, math.inf),
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Every hyper-parameter of a run; nothing that decides a result is anywhere else.
+
+    Args:
+        name: what the run is called.
+        dataset: a name of `divaug.datasets`, or the path of an `.npz` file or a folder of images.
+        model: a name of `divaug.models`.
+        augmenter: a name of `divaug.augmenters`.
+        epochs: passes over the training images.
+        batch_size: original images a step, over all processes; S times as many are trained on.
+        learning_rate: at the first step; a cosine brings it to 0, a little at every step.
+        weight_decay: on all parameters.
+        num_candidates: E.
+        num_selected: S; also the views of the methods with S views.
+        space: ranges of the universal set of sub-policies.
+        randaugment_n: operations of RandAugment.
+        randaugment_m: magnitude of RandAugment.
+        momentum: of SGD.
+        nesterov: whether the momentum is Nesterov's.
+        grad_clip: largest norm of the gradient; 0 for no limit.
+        seed: decides weights, order and every augmentation.
+        evaluate_every: epochs between evaluations; the last epoch is always evaluated.
+        checkpoint_every: epochs between checkpoints; the end is always kept.
+        log_every: steps between lines of the log.
+        precision: of the network's arithmetic, see `PRECISIONS`.
+        sync_batchnorm: whether several processes share their BatchNorm statistics; otherwise each
+            normalises with those of its own part of the batch.
+        train_images: size of a balanced part of the training images to train on; 0 for all.
+        num_workers: processes that decode, for folders of images.
+
+    Example:
+        >>> Recipe("mine", "cifar10", "tiny-resnet-8", "divaug", 3, 128, 0.1, 5e-4).num_candidates
+        8
+    """
+
+    name: str
+    dataset: str
+    model: str
+    augmenter: str
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    num_candidates: int = 8
+    num_selected: int = 4
+    space: str = "paper"
+    randaugment_n: int = 3
+    randaugment_m: float = 4.0
+    momentum: float = 0.9
+    nesterov: bool = True
+    grad_clip: float = 5.0
+    seed: int = 0
+    evaluate_every: int = 5
+    checkpoint_every: int = 5
+    log_every: int = 50
+    precision: str = "auto"
+    sync_batchnorm: bool = False
+    train_images: int = 0
+    num_workers: int = 8
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check_type(field.name, field.type, getattr(self, field.name))
+            if field.type is float:  # 4 and 4.0 are one recipe and must have one hash
+                object.__setattr__(self, field.name, float(getattr(self, field.name)))
+        _check_names(self)
+        for name, low in _AT_LEAST.items():
+            if getattr(self, name) < low:
+                raise ValueError(f"`{name}` must be at least {low}, got {getattr(self, name)}.")
+        for name, (lowest, highest) in _BETWEEN.items():
+            value = getattr(self, name)
+            if not (lowest <= value <= highest and math.isfinite(value)):
+                raise ValueError(f"`{name}` must lie in [{lowest}, {highest}], got {value}.")
+        if self.num_selected > self.num_candidates:
+            raise ValueError(
+                f"`num_selected` must not exceed num_candidates={self.num_candidates}, "
+                f"got {self.num_selected}."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON can hold them."""
+        return asdict(self)
+
+    def to_json(self) -> str:
+        """Text that `from_json` turns back into an equal recipe."""
+        return json.dumps({"format": _FORMAT, **self.to_dict()}, indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> "Recipe":
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: text that is no recipe, an unknown or a missing field.
+        """
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"a recipe must be JSON text: {error}") from error
+        if not isinstance(content, dict) or content.pop("format", None) != _FORMAT:
+            raise ValueError(f"a recipe must be a JSON object with `format` {_FORMAT!r}.")
+        return _from_dict(content)
+
+    @property
+    def hash(self) -> str:
+        """Sixteen hexadecimal digits that follow from every field but the name."""
+        content = {name: value for name, value in self.to_dict().items() if name != "name"}
+        text = json.dumps(content, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def differences(self, other: "Recipe") -> dict[str, tuple[Any, Any]]:
+        """Field → this value and the other's, where they differ."""
+        mine, theirs = self.to_dict(), other.to_dict()
+        return {n: (mine[n], theirs[n]) for n in mine if n != "name" and mine[n] != theirs[n]}
+
+
+def _from_dict(content: Mapping[str, Any]) -> Recipe:
+    known = tuple(field.name for field in fields(Recipe))
+    for name in content:
+        if name not in known:
+            raise ValueError(unknown_name("field of a recipe:", name, known))
+    missing = [n for n in known if n not in content]
+    if missing:
+        raise ValueError(f"the recipe lacks `{missing[0]}`; a recipe is complete.")
+    return Recipe(**content)
+
+
+def _check_type(name: str, kind: object, value: object) -> None:
+    fits = {
+        float: isinstance(value, int | float) and not isinstance(value, bool),
+        int: isinstance(value, int) and not isinstance(value, bool),
+    }.get(kind, isinstance(value, kind) if isinstance(kind, type) else False)  # type: ignore[call-overload]
+    if not fits:
+        raise TypeError(
+            f"`{name}` must be of type {getattr(kind, '__name__', kind)}, "
+            f"got {type(value).__name__} {value!r}."
+        )
+
+
+def _check_names(recipe: Recipe) -> None:
+    for field, known in (("model", MODELS), ("augmenter", AUGMENTERS), ("precision", PRECISIONS)):
+        value = getattr(recipe, field)
+        if value not in known:
+            raise ValueError(unknown_name(field, value, tuple(known)))
+    space_of(recipe.space)
+    if not recipe.dataset:
+        raise ValueError("`dataset` must be a name or a path, got an empty text.")

@@ -1,0 +1,100 @@
+"""What an augmenter kept: counts of operations and mean diversity, summed up on the device."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from divaug.diversity import variance_diversity
+from divaug.subpolicies import SubPolicies
+
+__all__ = ["Record", "Sums"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was kept since the last reset.
+
+    Args:
+        images: originals seen.
+        operations: operation → how often a kept sub-policy applied it.
+        drawn: operation → how often a kept sub-policy held it, applied or not.
+        probability: operation → mean probability it was kept with (NaN where it never was).
+        diversity_kept: mean Variance Diversity of the kept candidates; NaN where the method does
+            not ask the model.
+        diversity_all: mean Variance Diversity of all candidates; NaN likewise.
+    """
+
+    images: int
+    operations: dict[str, int]
+    drawn: dict[str, int]
+    probability: dict[str, float]
+    diversity_kept: float
+    diversity_all: float
+
+
+@dataclass
+class Sums:
+    """Totals on the device, so that keeping a record never makes the host wait.
+
+    They are only ever changed in place: a CUDA graph that adds to them stays valid after a reset.
+    """
+
+    names: list[str]
+    applied: Tensor
+    drawn: Tensor
+    probability: Tensor
+    diversity: Tensor  # of the kept, of all
+    images: Tensor
+    asked: bool = False  # whether a model's predictions were ever added
+
+    @staticmethod
+    def zeros(names: list[str], device: torch.device) -> "Sums":
+        """Totals of nothing."""
+        counts = torch.zeros(len(names), dtype=torch.int64, device=device)
+        total = torch.zeros(len(names), dtype=torch.float64, device=device)
+        images = torch.zeros((), dtype=torch.int64, device=device)
+        return Sums(names, counts, counts.clone(), total, total.new_zeros(2), images)
+
+    def add(self, subpolicies: SubPolicies, chosen: Tensor | None = None) -> None:
+        """Count the operations of sub-policies `[B,E,K]`, or of the `chosen` [B,S] among them."""
+
+        def kept(tensor: Tensor) -> Tensor:
+            if chosen is not None:
+                tensor = tensor.take_along_dim(chosen[..., None], 1)
+            return tensor.flatten()
+
+        operation = kept(subpolicies.operation).to(torch.int64)
+        real = (operation >= 0).to(torch.int64)
+        at = operation.clamp(min=0)
+        self.drawn.scatter_add_(0, at, real)
+        self.applied.scatter_add_(0, at, real * kept(subpolicies.applied))
+        self.probability.scatter_add_(0, at, real * kept(subpolicies.probability).double())
+        self.images += len(subpolicies)
+
+    def add_diversity(self, probs: Tensor, chosen: Tensor) -> None:
+        """Add the diversity of the chosen `[B,S]` and of all candidates `[B,E,D]`."""
+        self.asked = True
+        of_kept = variance_diversity(probs.take_along_dim(chosen[..., None], 1))
+        self.diversity += torch.stack([of_kept.sum(), variance_diversity(probs).sum()])
+
+    def reset(self) -> None:
+        """Forget everything, in place."""
+        for total in (self.applied, self.drawn, self.probability, self.diversity, self.images):
+            total.zero_()
+
+    def to_record(self) -> Record:
+        """The totals as numbers; waits for the device."""
+        drawn, applied = self.drawn.tolist(), self.applied.tolist()
+        mean = (self.probability / self.drawn).tolist()
+        images = int(self.images)
+        diversity = self.diversity if self.asked else torch.full((2,), torch.nan)
+        kept, everything = (diversity / max(images, 1)).tolist()
+        return Record(
+            images,
+            dict(zip(self.names, applied, strict=True)),
+            dict(zip(self.names, drawn, strict=True)),
+            dict(zip(self.names, mean, strict=True)),
+            kept,
+            everything,
+        )

@@ -1,0 +1,68 @@
+"""`train`: from a recipe to a finished run in a folder."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from divaug.datasets import Dataset, ImageFiles
+from divaug.recipes import Recipe
+from divaug.training.assembly import assemble
+from divaug.training.data import load_data
+from divaug.training.distributed import joined, wanted
+from divaug.training.hardware import Hardware, fast_settings
+from divaug.training.interruption import Interruption
+from divaug.training.loop import Loop, RunResult
+from divaug.training.progress import Reporter, reporter_for
+from divaug.training.runs import Run, check_folder
+
+__all__ = ["RunResult", "train"]
+
+
+def train(
+    recipe: Recipe,
+    out: str | Path,
+    *,
+    data: str | Path | Dataset | ImageFiles | None = None,
+    resume: bool = False,
+    device: str | torch.device | None = None,
+    eager: bool = False,
+    reporter: Reporter | None = None,
+) -> RunResult:
+    """Train a network as a recipe says, and write the run into a folder.
+
+    Under torchrun each process calls this; the first one writes.
+
+    Args:
+        recipe: every hyper-parameter.
+        out: the run's folder; must not exist unless resumed.
+        data: a dataset, or where to find it, see `load_data`; None for the usual place.
+        resume: whether to continue the run in that folder.
+        device: "cpu" or "cuda"; None for a GPU where there is one.
+        eager: whether to do without compilation and CUDA graphs.
+        reporter: told how it goes; None for bars or lines on standard output.
+
+    Raises:
+        FileExistsError: the folder is not empty.
+        ValueError: bad input, or a loss that is not finite.
+    """
+    processes = wanted()
+    if processes.shared and device in (None, "cuda") and torch.cuda.is_available():
+        device = f"cuda:{processes.local_rank}"
+    hardware = Hardware.choose(device, recipe.precision, eager=eager)
+    if processes.shared:  # the exchange of gradients is not recorded
+        hardware = replace(hardware, graphed=False)
+    folder = Path(out)
+    check_folder(folder, recipe, resume)
+    found = data if isinstance(data, Dataset | ImageFiles) else load_data(recipe, data)
+    with fast_settings(hardware), joined(processes, hardware.device), Interruption() as stop:
+        parts = assemble(recipe, found, hardware, processes)
+        processes.wait()  # until all have seen the folder as it was
+        run = Run(folder if processes.first else None)
+        told = reporter if reporter is not None and processes.first else reporter_for(run)
+        loop = Loop(recipe, folder, parts, hardware, processes, run, told, stop)
+        try:
+            return loop.go()
+        finally:
+            told.close()
+            run.close()

@@ -1,0 +1,106 @@
+"""Which device, which precision, and the settings of torch that a run wants."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+import torch
+
+__all__ = ["Hardware", "choose_device", "fast_settings"]
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Where and in which precision the network runs.
+
+    Args:
+        device: of all tensors.
+        dtype: of the network's arithmetic: float32 or bfloat16.
+        compiled: whether the network is compiled.
+        graphed: whether the whole step is replayed as one CUDA graph.
+    """
+
+    device: torch.device
+    dtype: torch.dtype = torch.float32
+    compiled: bool = False
+    graphed: bool = False
+
+    @staticmethod
+    def choose(
+        device: str | torch.device | None, precision: str = "auto", *, eager: bool = False
+    ) -> "Hardware":
+        """The fastest way to run on a device.
+
+        Args:
+            device: "cpu", "cuda", "cuda:1"; None for a GPU where there is one.
+            precision: of a recipe.
+            eager: whether to do without compilation and graphs.
+        """
+        where = choose_device(device)
+        automatic = "bfloat16" if where.type == "cuda" else "float32"
+        name = automatic if precision == "auto" else precision
+        dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[name]
+        fast = where.type == "cuda" and not eager
+        return Hardware(where, dtype, compiled=fast, graphed=fast)
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether images and weights have their channels last: what GPUs like."""
+        return self.device.type == "cuda"
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """The context that the network runs in.
+
+        The cache of cast weights is off: a graph may not hold it, and weights that scoring cast
+        without gradients would be found again by the training pass.
+        """
+        return torch.autocast(
+            self.device.type,
+            self.dtype,
+            enabled=self.dtype != torch.float32,
+            cache_enabled=False,
+        )
+
+
+def choose_device(device: str | torch.device | None) -> torch.device:
+    """A device that exists.
+
+    Raises:
+        ValueError: no such device, or no GPU where one was asked for.
+    """
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(device)
+    except RuntimeError:
+        raise ValueError(f'`device` must be "cpu", "cuda" or "cuda:N", got {device!r}.') from None
+    if found.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if (found.index or 0) >= count:
+            raise ValueError(
+                f'`device` asks for {str(found)!r}, and torch sees {count} GPUs here; use "cpu", '
+                "or install a torch that fits your driver."
+            )
+    elif found.type != "cpu":
+        raise ValueError(f'`device` must be "cpu", "cuda" or "cuda:N", got {device!r}.')
+    return found
+
+
+@contextmanager
+def fast_settings(hardware: Hardware) -> Iterator[None]:
+    """On a GPU: that one is the current one, TF32, searched algorithms; afterwards all as it was.
+
+    Streams and kernels of Triton go to the current GPU, whatever the device of their tensors.
+    """
+    if hardware.device.type != "cuda":
+        yield
+        return
+    precision, search = torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark
+    try:
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.benchmark = True
+        with torch.cuda.device(hardware.device):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(precision)
+        torch.backends.cudnn.benchmark = search

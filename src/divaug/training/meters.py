@@ -1,0 +1,93 @@
+"""Reading what a step adds up without making the device wait: one interval late."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from divaug.training.distributed import Processes
+from divaug.training.step import SUMS
+
+__all__ = ["Averages", "Meter", "Reading"]
+
+
+@dataclass(frozen=True)
+class Averages:
+    """Means over some steps.
+
+    Args:
+        loss: cross-entropy of the trained images.
+        accuracy: share of them that was classified right, in training mode.
+        diversity: Variance Diversity of each original's trained views, in training mode; 0 with
+            one view.
+        originals: how many originals the means are over.
+    """
+
+    loss: float
+    accuracy: float
+    diversity: float
+    originals: int
+
+    @staticmethod
+    def of(sums: Sequence[float]) -> "Averages":
+        """The means that follow from a step's sums."""
+        loss, correct, images, diversity, originals = sums
+        many, few = max(images, 1.0), max(originals, 1.0)
+        return Averages(loss / many, correct / many, diversity / few, int(originals))
+
+    @property
+    def finite(self) -> bool:
+        """Whether the loss is a number."""
+        return math.isfinite(self.loss)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was added up until a step: since the last reading, and since the epoch began."""
+
+    step: int
+    interval: Averages
+    epoch: Averages
+
+
+class Meter:
+    """Copies sums to the host while the device works on, and hands them out one interval late.
+
+    Args:
+        processes: whose sums are added.
+        base: the sums at the last reading, from a checkpoint; None at the start of an epoch.
+    """
+
+    def __init__(self, processes: Processes, base: Sequence[float] | None = None) -> None:
+        self._processes = processes
+        self.base = list(base) if base is not None else [0.0] * len(SUMS)
+        self._pending: tuple[int, Tensor, torch.cuda.Event | None] | None = None
+
+    def push(self, step: int, sums: Tensor) -> Reading | None:
+        """Start to read the sums after a step; returns what was pushed before."""
+        before = self.flush()
+        total = self._processes.total(sums)
+        if total.device.type == "cuda":
+            copy = torch.empty(total.shape, dtype=total.dtype, pin_memory=True)
+            copy.copy_(total, non_blocking=True)
+            event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            event.record()
+            self._pending = (step, copy, event)
+        else:
+            self._pending = (step, total, None)
+        return before
+
+    def flush(self) -> Reading | None:
+        """What was pushed last, once; waits until it has arrived."""
+        if self._pending is None:
+            return None
+        step, copy, event = self._pending
+        self._pending = None
+        if event is not None:
+            event.synchronize()
+        sums: list[float] = copy.tolist()
+        interval = [now - then for now, then in zip(sums, self.base, strict=True)]
+        self.base = sums
+        return Reading(step, Averages.of(interval), Averages.of(sums))

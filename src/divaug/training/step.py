@@ -1,0 +1,85 @@
+"""The training step: a function of tensors on the device, with no word from the host."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from divaug.augmenters import Augmenter
+from divaug.diversity import variance_diversity
+from divaug.scoring import logits_of
+from divaug.training.distributed import Processes, share_buffers
+from divaug.training.feeds import Batch, Inputs
+from divaug.training.hardware import Hardware
+from divaug.training.optimization import SGD
+
+__all__ = ["SUMS", "Step"]
+
+#: What a step adds up: loss over images, right answers, images, diversity over originals,
+#: originals.
+SUMS = ("loss", "correct", "images", "diversity", "originals")
+
+
+@dataclass
+class Step:
+    """One step of training: gather, augment, forward, backward, clip, update, count.
+
+    Args:
+        gather: from a feed's inputs to a batch.
+        augment: the augmenter.
+        network: the bare network, for its statistics.
+        forward: the network to call: itself, compiled, or wrapped for several processes.
+        optimizer: what updates it.
+        hardware: precision and layout.
+        processes: who shares the work.
+    """
+
+    gather: Callable[[Inputs], Batch]
+    augment: Augmenter
+    network: nn.Module
+    forward: Callable[[Tensor], object]
+    optimizer: SGD
+    hardware: Hardware
+    processes: Processes = Processes()  # noqa: RUF009 (frozen)
+
+    def __post_init__(self) -> None:
+        device = self.hardware.device
+        self.epoch = torch.zeros((), dtype=torch.int64, device=device)
+        self.sums = torch.zeros(len(SUMS), dtype=torch.float64, device=device)
+
+    def __call__(self, inputs: Inputs) -> None:
+        """Train on one batch."""
+        share_buffers(self.network, self.processes)
+        batch = self.gather(inputs)
+        # The network is asked in one autocast region and trained in another: see `autocast`.
+        with self.hardware.autocast():
+            images, labels = self.augment(
+                batch.images, batch.labels, index=batch.indices, epoch=self.epoch
+            )
+        if labels is None:
+            raise TypeError("the augmenter must return the labels it was given, repeated.")
+        self.optimizer.zero_grad()
+        with self.hardware.autocast():
+            logits = logits_of(self.forward(images)).float()
+        loss = F.cross_entropy(logits, labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self._count(loss.detach(), logits.detach(), labels)
+
+    def _count(self, loss: Tensor, logits: Tensor, labels: Tensor) -> None:
+        images, views = len(logits), self.augment.views
+        truth = labels if labels.ndim == 1 else labels.argmax(1)
+        correct = (logits.argmax(1) == truth).sum()
+        probs = logits.softmax(1).view(images // views, views, -1)
+        diversity = variance_diversity(probs).sum()
+        number = torch.full_like(loss, images)
+        originals = torch.full_like(loss, images // views)
+        self.sums += torch.stack([loss * images, correct, number, diversity, originals])
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Count anew."""
+        self.epoch.fill_(epoch)
+        self.sums.zero_()
+        self.augment.reset_record()

@@ -1,0 +1,126 @@
+"""Training on a GPU: the graph is the step, and the device never waits for the host."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from divaug.augmenters import AUGMENTERS
+from divaug.training import Hardware, train
+from divaug.training.assembly import assemble
+from divaug.training.distributed import Processes
+from divaug.training.graphs import GraphedStep, run_of, state_of
+from divaug.training.progress import Silent
+from tests.training_helpers import toy_data, toy_recipe
+
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
+
+STEPS = 5
+
+
+def parts_on(hardware, **changes):
+    recipe = toy_recipe(**({"batch_size": 16, "dataset": "cifar10"} | changes))
+    return assemble(recipe, toy_data(64, channels=3), hardware, Processes())
+
+
+def run(parts, runner, steps=STEPS):
+    parts.step.begin_epoch(0)
+    done = 0
+    for epoch in range(steps):
+        for inputs in parts.feed.epoch(epoch, 0):
+            if done == steps:
+                return
+            runner(inputs)
+            done += 1
+
+
+def cuda(dtype=torch.float32, **flags):
+    return Hardware(torch.device("cuda", 0), dtype, **flags)
+
+
+@pytest.mark.parametrize("augmenter", AUGMENTERS)
+def test_the_graph_trains_as_the_step_itself(augmenter):
+    eager, graphed = (parts_on(cuda(graphed=flag), augmenter=augmenter) for flag in (False, True))
+    run(eager, run_of(eager.step))
+    run(graphed, run_of(graphed.step))
+    assert int(graphed.step.optimizer.step_number) == STEPS
+    for a, b in zip(state_of(eager.step), state_of(graphed.step), strict=True):
+        # Float32 with other algorithms of the same convolutions.
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+    one, two = eager.augment.record(), graphed.augment.record()
+    assert one.images == two.images == STEPS * 16
+    assert graphed.augment.state_dict() == eager.augment.state_dict()
+    if augmenter not in ("divaug", "divaug-greedy", "divaug-exact"):
+        assert one.drawn == two.drawn  # where the network decides, rounding may
+
+
+@pytest.mark.parametrize("augmenter", ["default", "divaug"])
+def test_compiled_in_bfloat16_stays_near_the_plain_step(augmenter):
+    plain = parts_on(cuda(), augmenter=augmenter)
+    fast = parts_on(cuda(torch.bfloat16, compiled=True, graphed=True), augmenter=augmenter)
+    run(plain, run_of(plain.step))
+    run(fast, run_of(fast.step))
+    a, b = plain.step.sums.tolist(), fast.step.sums.tolist()
+    assert b[2] == a[2]
+    assert b[4] == a[4]
+    assert b[0] / b[2] == pytest.approx(a[0] / a[2], rel=0.15)
+    weights = zip(plain.network.parameters(), fast.network.parameters(), strict=True)
+    for p, q in weights:
+        assert torch.isfinite(q).all()
+        assert q.dtype == torch.float32
+        assert (p - q).norm() <= 0.2 * p.norm() + 1e-2
+
+
+def test_warming_up_changes_nothing():
+    """After the recording, before its first replay, all is as it was."""
+    parts = parts_on(cuda(graphed=True), augmenter="divaug")
+    parts.step.begin_epoch(0)
+    before = [t.detach().clone() for t in state_of(parts.step)]
+    graphed = GraphedStep(parts.step)
+    inputs = next(parts.feed.epoch(0, 0))
+    graphed._record(inputs)
+    torch.cuda.synchronize()
+    for old, new in zip(before, state_of(parts.step), strict=True):
+        assert torch.equal(old, new)
+    assert parts.augment.state_dict() == {"step": 0, "seed": 0}
+    with pytest.raises(ValueError, match="nothing was augmented"):
+        parts.augment.record()
+
+
+@pytest.mark.parametrize("augmenter", AUGMENTERS)
+def test_a_step_never_waits_for_the_device(augmenter):
+    parts = parts_on(cuda(torch.bfloat16), augmenter=augmenter)
+    inputs = next(parts.feed.epoch(0, 0))
+    for _ in range(2):
+        parts.step(inputs)
+    torch.cuda.synchronize()
+    mode = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        parts.step(inputs)
+    finally:
+        torch.cuda.set_sync_debug_mode(mode)
+
+
+@pytest.mark.parametrize("eager", [True, False])
+def test_a_run_on_the_gpu_finishes_and_resumes(tmp_path, eager):
+    data, recipe = toy_data(64, channels=3), toy_recipe(augmenter="divaug", precision="auto")
+    result = train(
+        recipe, tmp_path / "run", data=data, device="cuda", eager=eager, reporter=Silent()
+    )
+    assert result.finished
+    assert result.test is not None
+    longer = dataclasses.replace(recipe, epochs=3)
+    with pytest.raises(ValueError, match="another recipe"):
+        train(longer, tmp_path / "run", data=data, device="cuda", resume=True, reporter=Silent())
+    again = train(
+        recipe, tmp_path / "run", data=data, device="cuda", resume=True, reporter=Silent()
+    )
+    assert again.finished
+    assert again.test == result.test
+
+
+def test_shaking_networks_can_be_recorded():
+    parts = parts_on(cuda(graphed=True), model="shake-shake-26-2x96d", augmenter="default")
+    run(parts, run_of(parts.step), steps=2)
+    assert torch.isfinite(parts.step.sums).all()

@@ -1,0 +1,165 @@
+"""Augmenters: one kind of thing, whatever the method."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import divaug
+from divaug import augmenters, default_augmentation, policies
+from divaug.augmenters import AUGMENTERS, Settings
+from divaug.views import Views
+
+MANY = {"randaugment-xS", "trivialaugment-xS", "random", "divaug", "divaug-greedy", "divaug-exact"}
+
+
+@pytest.fixture
+def images():
+    return torch.randint(
+        0, 256, (6, 3, 16, 16), dtype=torch.uint8, generator=torch.Generator().manual_seed(1)
+    )
+
+
+def settings(**changes):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 5))
+    default = default_augmentation.DefaultAugmentation(
+        (0.5,) * 3, (0.25,) * 3, padding=2, flip=0.5, cutout=4
+    )
+    return Settings(
+        **({"model": model, "default": default, "num_candidates": 4, "num_selected": 2} | changes)
+    )
+
+
+@pytest.mark.parametrize("name", AUGMENTERS)
+def test_every_augmenter_returns_its_views_image_major_with_the_labels_repeated(name, images):
+    augment = augmenters.build(name, settings(dataset="cifar10", total_epochs=10))
+    labels = torch.arange(6)
+    x, y = augment(images, labels, index=torch.arange(6), epoch=torch.tensor(3))
+    assert augment.views == (2 if name in MANY else 1)
+    assert x.shape == (6 * augment.views, 3, 16, 16)
+    assert x.dtype == torch.float32
+    assert y.tolist() == labels.repeat_interleave(augment.views).tolist()
+    soft = torch.eye(6)
+    _, repeated = augment(images, soft, index=torch.arange(6), epoch=torch.tensor(3))
+    assert torch.equal(repeated, soft.repeat_interleave(augment.views, 0))
+
+
+@pytest.mark.parametrize("name", AUGMENTERS)
+def test_a_sample_is_augmented_alike_wherever_it_stands(name, images):
+    """With a pool and the samples' numbers neither batch nor place matter."""
+    given = settings(pool=images, total_epochs=10)
+    whole, part = (augmenters.build(name, given) for _ in range(2))
+    everything, _ = whole(images, index=torch.arange(6), epoch=1)
+    rows = torch.tensor([4, 1])
+    some, _ = part(images[rows], index=rows, epoch=1)
+    split = everything.view(6, whole.views, 3, 16, 16)
+    assert torch.equal(some.view(2, whole.views, 3, 16, 16), split[rows])
+
+
+@pytest.mark.parametrize("name", AUGMENTERS)
+def test_restored_state_draws_what_the_uninterrupted_run_would(name, images):
+    given = settings(total_epochs=10)
+    first, second = (augmenters.build(name, given) for _ in range(2))
+    first(images, epoch=0)
+    state = first.state_dict()
+    expected, _ = first(images, epoch=0)
+    second.load_state_dict(state)
+    found, _ = second(images, epoch=0)
+    assert torch.equal(found, expected)
+
+
+def test_steps_differ_and_the_same_seed_repeats_them(images):
+    first, second = (augmenters.build("randaugment", settings()) for _ in range(2))
+    a, b = first(images)[0], first(images)[0]
+    assert not torch.equal(a, b)
+    assert torch.equal(second(images)[0], a)
+    other = augmenters.build("randaugment", settings(seed=1))
+    assert not torch.equal(other(images)[0], a)
+
+
+def test_none_is_normalisation_alone(images):
+    x, _ = augmenters.build("none", settings())(images)
+    torch.testing.assert_close(x, (images / 255 - 0.5) / 0.25)
+
+
+def test_default_is_what_expand_gives_without_operations(images):
+    given = settings()
+    x, _ = augmenters.build("default", given)(images, index=torch.arange(6))
+    expected, _ = divaug.expand(images, 1, policies.Identity(), given.default)
+    assert torch.equal(x, expected[:, 0])
+    assert not torch.equal(x, augmenters.build("none", given)(images)[0])
+
+
+def test_pba_follows_the_epoch(images):
+    given = settings(total_epochs=200)
+    early, late = (
+        augmenters.build("pba", given)(images.repeat(8, 1, 1, 1), epoch=e)[0] for e in (0, 199)
+    )
+    assert not torch.equal(early, late)
+
+
+def test_pba_has_no_schedule_for_imagenet():
+    with pytest.raises(ValueError, match="no published schedule for ImageNet"):
+        augmenters.build("pba", settings(dataset="imagenet"))
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    with pytest.raises(ValueError, match="Did you mean 'randaugment'"):
+        augmenters.build("randaugmnt", settings())
+
+
+@pytest.mark.parametrize("name", ["randaugment-xS", "divaug", "random"])
+def test_records_count_what_was_kept_and_reset_in_place(name, images):
+    augment = augmenters.build(name, settings())
+    with pytest.raises(ValueError, match="nothing was augmented"):
+        augment.record()
+    augment(images)
+    tensors = augment._sums.applied
+    augment(images)
+    record = augment.record()
+    per_view = 3 if name == "randaugment-xS" else 2
+    assert record.images == 12
+    kept = 12 * 2 * per_view
+    # RandAugment's list holds the identity, which is no operation and not counted.
+    assert sum(record.drawn.values()) <= kept
+    if name != "randaugment-xS":
+        assert sum(record.drawn.values()) == kept
+    assert all(record.operations[o] <= record.drawn[o] for o in record.drawn)
+    assert math.isnan(record.diversity_kept) == (name != "divaug")
+    augment.reset_record()
+    assert augment._sums.applied is tensors  # a captured graph still writes to these
+    with pytest.raises(ValueError, match="nothing was augmented"):
+        augment.record()
+    augment(images)
+    assert augment.record().images == 6
+
+
+def test_records_equal_counts_by_hand(images):
+    """Views' record against the sub-policies that `expand` reports for the same draws."""
+    policy = policies.Uniform()
+    augment = Views(policy, settings().default, 3, seed=5)
+    augment(images)
+    _, drawn = divaug.expand(images, 3, policy, settings().default, seed=5)
+    record = augment.record()
+    for i, operation in enumerate(drawn.operations):
+        here = drawn.operation == i
+        assert record.drawn[operation.name] == int(here.sum())
+        assert record.operations[operation.name] == int((here & drawn.applied).sum())
+
+
+@pytest.mark.parametrize("views", [0, -1, True, 1.5])
+def test_a_wrong_number_of_views_is_refused(views):
+    with pytest.raises(ValueError, match="`num_views`"):
+        Views(num_views=views)
+
+
+def test_labels_must_be_as_many_as_images(images):
+    with pytest.raises(ValueError, match="one entry per image"):
+        Views()(images, torch.arange(5))
+
+
+def test_a_foreign_state_is_refused():
+    with pytest.raises(ValueError, match="`step` and `seed`"):
+        Views().load_state_dict({"step": 1})

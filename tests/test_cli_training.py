@@ -1,0 +1,212 @@
+"""`divaug train`, `evaluate`, `measure`, `bench step` and `demo`: words in, files and lines out."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import divaug
+from divaug.cli import app, run
+from divaug.recipes import Recipe, override, recipe
+from divaug.training import checkpoints
+from divaug.training.runs import read_metrics, read_recipe
+from tests.training_helpers import toy_data
+
+SMALL = ("--set", "epochs=2", "--set", "batch_size=8", "--device", "cpu")
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "toy.npz"
+    toy = toy_data(num_train=24, num_test=12)
+    np.savez(
+        path,
+        x_train=toy.train_images.numpy(),
+        y_train=toy.train_labels.numpy(),
+        x_test=toy.test_images.numpy(),
+        y_test=toy.test_labels.numpy(),
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "run"
+    result = call("train", "demo-divaug", "--out", out, "--data", data, "--seed", 3, *SMALL)
+    assert result.exit_code == 0
+    return out, result.output
+
+
+def test_training_prints_the_resolved_recipe_and_saves_it(finished):
+    out, output = finished
+    expected = override(recipe("demo-divaug"), ["epochs=2", "batch_size=8", "seed=3"])
+    assert read_recipe(out) == expected
+    assert Recipe(**json.loads(output.splitlines()[0].removeprefix("recipe "))) == expected
+    assert "epoch 2/2" in output
+    last = read_metrics(out)[-1]
+    assert f"test accuracy {last['test_accuracy']:.2%}" in output.splitlines()[-2]
+    assert output.splitlines()[-1].endswith(f"written to {out}")
+
+
+def test_evaluating_a_run_gives_what_training_said(finished, data):
+    out, _ = finished
+    last = read_metrics(out)[-1]
+    output = call("evaluate", out, "--data", data, "--device", "cpu").output
+    assert f"test accuracy {last['test_accuracy']:.2%}" in output
+    assert "(12 images)" in output
+    newest = checkpoints.find(out / "checkpoints")[-1]
+    again = call("evaluate", newest, "--data", data, "--device", "cpu").output
+    assert again == output
+
+
+def test_measuring_prints_a_table_and_writes_json(finished, data, tmp_path):
+    out, _ = finished
+    path = tmp_path / "measured.json"
+    words = ("--augmenter", "none", "--augmenter", "divaug", "--json", path, "--device", "cpu")
+    output = call("measure", out, "--data", data, *words).output
+    found = json.loads(path.read_text())
+    assert list(found) == ["none", "divaug"]
+    assert found["none"]["variance_diversity"] == pytest.approx(0.0, abs=1e-9)
+    for name, one in found.items():
+        row = next(line for line in output.splitlines() if line.startswith(f"{name} "))
+        assert f"{one['variance_diversity']:.4f}" in row
+        assert f"{one['affinity']:+.4f}" in row
+
+
+def refusal(capsys, *words):
+    with pytest.raises(SystemExit) as error:
+        run([str(word) for word in words])
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return error.value.code, captured.err.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("demo-divagu",), "Did you mean 'demo-divaug'?"),
+        (("demo-divaug", "--set", "epoch=3"), "Did you mean 'epochs'?"),
+        (("demo-divaug", "--set", "epochs=0"), "`epochs` must be at least 1"),
+        (("demo-divaug", "--set", "epochs"), "field=value"),
+        (("demo-divaug", "--data", "{tmp}/none.npz"), "does not exist"),
+        (("demo-divaug", "--device", "gpu"), "`device` must be"),
+        (("demo-divaug", "--set", "batch_size=100000"), "`batch_size` must not exceed"),
+        (("demo-divaug", "--set", "dataset=cifar11"), "unknown dataset 'cifar11'"),
+        (("demo-divaug", "--data", "{tmp}/broken.npz"), "broken.npz"),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(capsys, tmp_path, words, message):
+    (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 no archive")
+    words = [word.format(tmp=tmp_path) for word in words]
+    device = () if "--device" in words else ("--device", "cpu")
+    code, lines = refusal(capsys, "train", *words, "--out", tmp_path / "run", *device)
+    assert code == 2
+    assert len(lines) == 1
+    assert lines[0].startswith("divaug: ")
+    assert message in lines[0]
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_no_gpu_where_one_was_asked_for(capsys, tmp_path):
+    words = ("train", "demo-default", "--out", tmp_path / "run", "--device", "cuda")
+    code, lines = refusal(capsys, *words)
+    assert (code, len(lines)) == (2, 1)
+    assert "torch sees 0 GPUs" in lines[0]
+
+
+def test_other_commands_refuse_too(capsys, tmp_path, finished, data):
+    out, _ = finished
+    for words, message in (
+        (("evaluate", tmp_path), "is no run"),
+        (("evaluate", tmp_path / "none"), "does not exist"),
+        (("evaluate", out), "belongs to another network"),  # Fashion-MNIST has more classes
+        (("measure", out, "--data", data, "--augmenter", "divag"), "Did you mean 'divaug'?"),
+        (("train", "demo-divaug", "--out", out, "--data", data), "--resume"),
+        (("bench", "step", "demo-divagu"), "Did you mean 'demo-divaug'?"),
+    ):
+        code, lines = refusal(capsys, *words)
+        assert (code, len(lines)) == (2, 1), words
+        assert message in lines[0]
+
+
+def test_sigterm_saves_says_so_and_resume_continues(data, tmp_path):
+    source = str(Path(divaug.__file__).parents[1])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": source}
+    words = [sys.executable, "-m", "divaug", "train", "demo-divaug", "--data", str(data)]
+    words += ["--out", str(tmp_path / "run"), "--device", "cpu", "--set", "batch_size=8"]
+    words += ["--set", "epochs=500", "--set", "evaluate_every=500", "--set", "log_every=2"]
+    process = subprocess.Popen(
+        words,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    metrics, begun = tmp_path / "run" / "metrics.jsonl", time.monotonic()
+    while not (metrics.exists() and metrics.stat().st_size):
+        assert process.poll() is None
+        assert time.monotonic() - begun < 60
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert err == ""
+    last = out.splitlines()[-1]
+    assert last.startswith("stopped by SIGTERM after step ")
+    assert last.endswith("continue with --resume")
+    found, notes = checkpoints.load_latest(tmp_path / "run" / "checkpoints")
+    assert f"step {found.step}," in last
+    assert notes == []
+
+
+def test_the_demo_trains_twice_and_compares(tmp_path):
+    words = ("--set", "epochs=1", "--set", "train_images=100", "--set", "batch_size=20")
+    output = call("demo", "--out", tmp_path / "demo", *words).output
+    assert (tmp_path / "demo" / "operations.png").exists()
+    rows = {line.split()[0]: line.split() for line in output.splitlines() if line.split()}
+    for name in ("default", "divaug"):
+        last = read_metrics(tmp_path / "demo" / name)[-1]
+        assert rows[name][1] == f"{last['test_accuracy']:.2%}"
+    assert float(rows["divaug"][2]) > float(rows["default"][2])
+    again = call("demo", "--out", tmp_path / "demo", *words)
+    assert again.exit_code == 0  # finished runs are not run again
+    assert rows["divaug"][1] in again.output
+
+
+def test_bench_step_prints_and_writes_its_cases(monkeypatch, tmp_path):
+    from divaug.benchmarks import step as benchmark
+    from tests.training_helpers import toy_recipe
+
+    measure = benchmark.measure
+    monkeypatch.setattr(
+        benchmark,
+        "measure",
+        lambda recipe, device, **_: measure(
+            toy_recipe(name=recipe.name, augmenter=recipe.augmenter),
+            device,
+            repeats=3,
+            steps=1,
+            data=toy_data(),
+        ),
+    )
+    path = tmp_path / "step.json"
+    words = ("demo-default", "demo-divaug", "--device", "cpu", "--json", path)
+    output = call("bench", "step", *words).output
+    cases = json.loads(path.read_text())["cases"]
+    assert [case["recipe"]["name"] for case in cases] == ["demo-default", "demo-divaug"]
+    assert cases[0]["relative"] == 1.0
+    assert f"{cases[1]['relative']:.2f}" in output
+    assert "optimiser" in output

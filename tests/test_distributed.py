@@ -1,0 +1,220 @@
+"""Two processes on the CPU train as one does."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import divaug
+from divaug.training import checkpoints, train
+from divaug.training.distributed import Processes, joined, wanted
+from divaug.training.progress import Silent
+from divaug.training.runs import read_metrics
+from tests.training_helpers import PlainEntry, toy_data, toy_recipe
+
+ROOT = Path(__file__).parents[1]
+
+SCRIPT = """
+import os, sys, torch
+sys.path.insert(0, {root!r})
+torch.set_num_threads(1)
+import divaug.views
+from divaug import plugin
+from divaug.training import train
+from divaug.training.progress import Silent
+from tests.training_helpers import PlainEntry, toy_data, toy_recipe
+
+batches = []
+take = {owner}.__call__
+def note(self, *arguments, **keywords):
+    result = take(self, *arguments, **keywords)
+    batches.append((keywords["index"], *result))
+    return result
+{owner}.__call__ = note
+with PlainEntry():
+    train(toy_recipe(**{changes!r}), {out!r}, data=toy_data(), device="cpu", reporter=Silent())
+torch.save(batches, {out!r} + "-" + os.environ.get("RANK", "0") + ".pt")
+"""
+
+OWNER = {"divaug": "plugin.DivAug", "trivialaugment-xS": "divaug.views.Views"}
+
+
+def launch(count, script, tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(script))
+    source = str(Path(divaug.__file__).parents[1])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": source}
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
+    launcher = launcher if count > 1 else []
+    done = subprocess.run(
+        [sys.executable, *launcher, str(path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("augmenter", OWNER)
+def test_two_processes_train_as_one(tmp_path, augmenter):
+    """Same augmentation to the bit, same losses within rounding, for a net without BatchNorm."""
+    changes = {"augmenter": augmenter, "model": "plain", "epochs": 2, "log_every": 1}
+    fill = {"root": str(ROOT), "owner": OWNER[augmenter], "changes": changes}
+    launch(2, SCRIPT.format(out=str(tmp_path / "two"), **fill), tmp_path)
+    with PlainEntry():
+        recipe = toy_recipe(**changes)
+    alone = str(tmp_path / "one")
+    launch(1, SCRIPT.format(out=alone, **fill), tmp_path)
+    one, two = read_metrics(tmp_path / "one"), read_metrics(tmp_path / "two")
+    assert len(one) == len(two)
+    for a, b in zip(one, two, strict=True):
+        for name in ("loss", "accuracy", "diversity"):
+            assert b[name] == pytest.approx(a[name], rel=1e-4, abs=1e-6)
+        if a["kind"] == "epoch":
+            assert b["test_accuracy"] == a["test_accuracy"]
+            assert b["test_images"] == a["test_images"] == 20
+    whole = torch.load(f"{alone}-0.pt")
+    parts = [torch.load(f"{tmp_path / 'two'}-{rank}.pt") for rank in range(2)]
+    for step in range(6):  # the network's first choices, before rounding can turn one
+        for kind in range(3):
+            both = torch.cat([part[step][kind] for part in parts])
+            assert torch.equal(both, whole[step][kind])
+    last = [checkpoints.load_latest(tmp_path / name / "checkpoints")[0] for name in ("one", "two")]
+    for name, tensor in last[0].model.items():
+        torch.testing.assert_close(last[1].model[name], tensor, rtol=1e-3, atol=1e-5)
+    assert recipe.hash == last[0].info["recipe"] == last[1].info["recipe"]
+
+
+SHAKING = """
+import os, sys, torch
+sys.path.insert(0, {root!r})
+torch.set_num_threads(1)
+from divaug.models.shaking import ShakeNoise
+from divaug.training import Hardware, train
+from divaug.training.assembly import assemble
+from divaug.training.distributed import joined, wanted
+from tests.training_helpers import toy_data, toy_recipe
+
+processes = wanted()
+device = torch.device("cpu")
+with joined(processes, device):
+    recipe = toy_recipe(model="shake-shake-26-2x96d", augmenter="randaugment-xS")
+    parts = assemble(recipe, toy_data(), Hardware(device), processes)
+    noise = [m for m in parts.network.modules() if isinstance(m, ShakeNoise)][0]
+    images = recipe.batch_size // processes.count * parts.augment.views
+    torch.save(noise(images), {out!r} + "-" + str(processes.rank) + ".pt")
+"""
+
+
+def test_shaking_noise_does_not_depend_on_the_number_of_processes(tmp_path):
+    for count in (1, 2):
+        out = str(tmp_path / f"of-{count}")
+        launch(count, SHAKING.format(root=str(ROOT), out=out), tmp_path)
+    whole = torch.load(tmp_path / "of-1-0.pt")
+    parts = [torch.load(tmp_path / f"of-2-{rank}.pt") for rank in range(2)]
+    for layer, numbers in enumerate(whole):
+        both = torch.cat([part[layer] for part in parts], dim=1)
+        assert torch.equal(both, numbers)
+
+
+def test_two_processes_stop_together_and_continue_to_the_same_bits(tmp_path):
+    """A network with BatchNorm, SIGTERM to the launcher, then the rest."""
+    changes = ("epochs=6", "train_images=320", "log_every=3", "evaluate_every=6",
+               "checkpoint_every=6", "model=tiny-resnet-8")  # fmt: skip
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "divaug"]
+    words += ["train", "demo-default", "--device", "cpu"]
+    words += [word for change in changes for word in ("--set", change)]
+    source = str(Path(divaug.__file__).parents[1])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": source}
+
+    def begin(name, *more):
+        return subprocess.Popen(
+            [sys.executable, *words, "--out", str(tmp_path / name), *more],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+
+    stopped = begin("parts")
+    metrics, begun = tmp_path / "parts" / "metrics.jsonl", time.monotonic()
+    while not (metrics.exists() and metrics.stat().st_size):
+        assert stopped.poll() is None
+        assert time.monotonic() - begun < 60
+        time.sleep(0.02)
+    stopped.send_signal(signal.SIGTERM)
+    stopped.communicate(timeout=60)
+    saved = [path.name for path in checkpoints.find(tmp_path / "parts" / "checkpoints")]
+    assert len(saved) == 1
+    assert saved[0] < "step-00000030"
+    for process in (begin("parts", "--resume"), begin("whole")):
+        _, error = process.communicate(timeout=120)
+        assert process.returncode == 0, error[-3000:]
+    one, two = (
+        checkpoints.load_latest(tmp_path / name / "checkpoints")[0] for name in ("whole", "parts")
+    )
+    assert one.step == two.step == 30
+    assert all(torch.equal(one.model[name], two.model[name]) for name in one.model)
+    assert all(torch.equal(one.optimizer[n], two.optimizer[n]) for n in one.optimizer)
+
+
+def test_parts_of_a_batch_are_consecutive_and_equal():
+    parts = [Processes(rank, 3).part_of(12) for rank in range(3)]
+    assert [list(range(12))[part] for part in parts] == [
+        [0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="multiple of the 5 processes, got 12"):
+        Processes(0, 5).part_of(12)
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK must lie in"),
+        ({"RANK": "x", "WORLD_SIZE": "2"}, "whole numbers"),
+    ],
+)
+def test_an_environment_that_makes_no_sense_is_refused(monkeypatch, variables, message):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=message):
+        wanted()
+
+
+def test_a_port_in_use_is_one_clear_error(monkeypatch, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for name, value in {
+            "RANK": "0",
+            "WORLD_SIZE": "2",
+            "LOCAL_RANK": "0",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(taken.getsockname()[1]),
+        }.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(OSError, match=r"could not meet at 127\.0\.0\.1.*--master-port"):
+            train(
+                toy_recipe(),
+                tmp_path / "run",
+                data=toy_data(),
+                device="cpu",
+                reporter=Silent(),
+            )
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_process_joins_nobody():
+    with joined(Processes(), torch.device("cpu")):
+        assert not torch.distributed.is_initialized()
+        assert not Processes().any(False, torch.device("cpu"))

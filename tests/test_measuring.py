@@ -1,0 +1,134 @@
+"""Measures of an augmenter against the definitions, image by image."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from divaug import augmenters, models
+from divaug.augmenters import AUGMENTERS, Settings
+from divaug.diversity import upper_bound
+from divaug.measuring import measure, measure_run
+from divaug.training import Hardware, checkpoints, train
+from divaug.training.data import default_of
+from divaug.training.opening import open_run
+from divaug.training.progress import Silent
+from tests.training_helpers import toy_data, toy_recipe
+
+CPU = Hardware(torch.device("cpu"))
+DATA = toy_data(num_train=12, num_test=8)
+DEFAULT = default_of("toy", DATA)
+
+
+@pytest.fixture(scope="module")
+def network():
+    return models.build("tiny-resnet-8", 4, 1, seed=1).eval()
+
+
+def maker(name, network, **changes):
+    given = {"num_candidates": 6, "num_selected": 4, "total_epochs": 10, "seed": 2} | changes
+    return lambda pool: augmenters.build(name, Settings(network, DEFAULT, pool=pool, **given))
+
+
+@pytest.mark.parametrize("name", AUGMENTERS)
+def test_measures_of_every_augmenter_keep_their_bounds(name, network):
+    found = measure(network, DATA, maker(name, network), DEFAULT, CPU, views=4, batch_size=5)
+    assert 0.0 <= found.variance_diversity <= upper_bound(4, 4)
+    assert found.loss_diversity > 0
+    assert found.affinity == pytest.approx(found.augmented_accuracy - found.clean_accuracy)
+    assert (found.views, found.train_images, found.test_images) == (4, 12, 8)
+
+
+def test_without_augmentation_nothing_is_diverse_and_nothing_shifts(network):
+    found = measure(network, DATA, maker("none", network), DEFAULT, CPU, views=3)
+    assert found.variance_diversity == pytest.approx(0.0, abs=1e-10)
+    assert found.affinity == 0.0
+    logits = network((DATA.train_images / 255 - 0.35) / 0.25).detach()
+    expected = float(F.cross_entropy(logits, DATA.train_labels))
+    assert found.loss_diversity == pytest.approx(expected, rel=1e-5)
+
+
+def test_measures_follow_their_definitions_image_by_image(network):
+    """The slow way: each view of each image on its own, as the draws of successive steps."""
+    found = measure(
+        network, DATA, maker("randaugment", network), DEFAULT, CPU, views=2, batch_size=12
+    )
+    augment = maker("randaugment", network)(DATA.train_images)
+    index = torch.arange(12)
+    views = [augment(DATA.train_images, index=index)[0] for _ in range(2)]
+    variance, loss = [], []
+    for i in range(12):
+        logits = torch.cat([network(view[i : i + 1]) for view in views]).detach()
+        p = logits.softmax(1).double()
+        variance.append(float(((p - p.mean(0)) ** 2).sum() / 2))
+        label = DATA.train_labels[i]
+        loss.append(float(F.cross_entropy(logits, label.expand(2))))
+    assert found.variance_diversity == pytest.approx(sum(variance) / 12, rel=1e-4)
+    assert found.loss_diversity == pytest.approx(sum(loss) / 12, rel=1e-4)
+
+
+def test_selection_makes_kept_views_more_diverse_than_chance(network):
+    """Exact choice cannot be beaten by random choice among the same candidates."""
+    exact, chance = (
+        measure(network, DATA, maker(name, network), DEFAULT, CPU, views=4)
+        for name in ("divaug-exact", "random")
+    )
+    assert exact.variance_diversity > chance.variance_diversity
+
+
+def test_the_network_is_left_as_it_was():
+    network = models.build("tiny-resnet-8", 4, 1)
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    measure(network, DATA, maker("divaug", network), DEFAULT, CPU)
+    assert network.training
+    assert all(torch.equal(before[n], t) for n, t in network.state_dict().items())
+
+
+def test_views_must_fit_the_augmenter(network):
+    with pytest.raises(ValueError, match="multiple of the 4 views"):
+        measure(network, DATA, maker("divaug", network), DEFAULT, CPU, views=6)
+
+
+def test_a_run_can_be_opened_at_its_end_or_at_a_checkpoint(tmp_path):
+    recipe = toy_recipe()
+    result = train(recipe, tmp_path / "run", data=toy_data(), device="cpu", reporter=Silent())
+    opened = open_run(tmp_path / "run")
+    assert opened.recipe == recipe
+    assert opened.checkpoint.step == result.step
+    older = checkpoints.find(tmp_path / "run" / "checkpoints")[0]
+    assert open_run(older).checkpoint.step == 6
+    network = opened.network(toy_data(), CPU)
+    for name, tensor in network.state_dict().items():
+        assert torch.equal(tensor, opened.checkpoint.model[name])
+    with pytest.raises(ValueError, match="belongs to another network"):
+        opened.network(toy_data(channels=3), CPU)
+
+
+def test_what_cannot_be_opened_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        open_run(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="is no run"):
+        open_run(tmp_path)
+    (tmp_path / "recipe.json").write_text(toy_recipe().to_json())
+    with pytest.raises(ValueError, match="has no checkpoint to use: it has written none yet"):
+        open_run(tmp_path)
+
+
+def test_a_run_is_measured_with_its_own_network(tmp_path):
+    data = toy_data(num_train=16)
+    run = tmp_path / "run"
+    train(toy_recipe(epochs=1), run, data=data, device="cpu", reporter=Silent())
+    said = []
+    found = measure_run(
+        run, ["none", "divaug"], data=data, views=2, images=8, device="cpu", say=said.append
+    )
+    assert list(found) == ["none", "divaug"]
+    assert said == ["measuring none on 8 images", "measuring divaug on 8 images"]
+    assert found["none"].variance_diversity == pytest.approx(0.0, abs=1e-10)
+    assert found["divaug"].variance_diversity > 0
+    assert found["none"].clean_accuracy == found["divaug"].clean_accuracy
+    own = measure_run(run, data=data, views=2, device="cpu")
+    assert list(own) == ["default"]
+    assert own["default"].train_images == 16
+    with pytest.raises(ValueError, match="Did you mean 'divaug'"):
+        measure_run(run, ["none", "divag"], data=data, device="cpu", say=said.append)
+    assert len(said) == 2

@@ -1,0 +1,180 @@
+"""Recipes: complete, checked, named; each of them can be built."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from divaug import augmenters, models, recipes
+from divaug.augmenters import Settings
+from divaug.default_augmentation import cifar10
+from divaug.recipes import RECIPES, ROWS, Recipe, override, recipe
+
+BASE = recipe("cifar10-wide-resnet-40-2-divaug")
+CLASSES = {"cifar10": 10, "cifar100": 100, "svhn": 10, "imagenet": 1000}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.dataset}-{row.model}")
+def test_every_row_has_every_augmenter_and_all_can_be_built(row):
+    with torch.device("meta"):
+        model = models.build(row.model, CLASSES[row.dataset])
+    assert next(model.parameters()).device.type == "meta"
+    for name in augmenters.AUGMENTERS:
+        if (row.dataset, name) == ("imagenet", "pba"):
+            assert f"{row.dataset}-{row.model}-{name}" not in RECIPES
+            continue
+        found = recipe(f"{row.dataset}-{row.model}-{name}")
+        built = augmenters.build(
+            found.augmenter,
+            Settings(
+                model,
+                cifar10(),
+                found.dataset,
+                found.num_candidates,
+                found.num_selected,
+                found.space,
+                found.randaugment_n,
+                found.randaugment_m,
+                found.epochs,
+            ),
+        )
+        assert built.views in (1, found.num_selected)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("cifar10-wide-resnet-28-10-divaug", (200, 128, 0.1, 5e-4, 8, 4, 3, 5)),
+        ("cifar10-shake-shake-26-2x96d-divaug", (600, 128, 0.2, 1e-4, 8, 4, 3, 9)),
+        ("cifar100-shake-shake-26-2x96d-divaug", (1200, 128, 0.1, 5e-4, 8, 4, 2, 14)),
+        ("svhn-wide-resnet-28-10-randaugment", (200, 128, 0.005, 0.005, 8, 4, 3, 9)),
+        ("imagenet-resnet-50-divaug", (120, 512, 0.2, 1e-4, 4, 2, 2, 9)),
+        ("cifar10-pyramidnet-272-divaug", (600, 128, 0.1, 1e-4, 8, 4, 3, 7)),
+    ],
+)
+def test_the_papers_values(name, values):
+    one = recipe(name)
+    found = (
+        one.epochs, one.batch_size, one.learning_rate, one.weight_decay,
+        one.num_candidates, one.num_selected, one.randaugment_n, one.randaugment_m,
+    )  # fmt: skip
+    assert found == values
+    assert (one.momentum, one.nesterov, one.grad_clip, one.seed) == (0.9, True, 5.0, 0)
+
+
+def test_the_demo_differs_in_the_augmenter_alone():
+    assert recipe("demo-default").differences(recipe("demo-divaug")) == {
+        "augmenter": ("default", "divaug")
+    }
+
+
+def test_names_ignore_capitals_and_a_typo_gets_the_nearest():
+    assert recipe("CIFAR10-Wide-ResNet-40-2-randaugment-xs").augmenter == "randaugment-xS"
+    with pytest.raises(ValueError, match="Did you mean 'cifar10-wide-resnet-28-10-pba'"):
+        recipe("cifar10-wide-resnet-2810-pba")
+
+
+@pytest.mark.parametrize("one", RECIPES.values(), ids=RECIPES)
+def test_json_round_trip(one):
+    assert Recipe.from_json(one.to_json()) == one
+
+
+def test_the_hash_follows_every_field_but_the_name():
+    assert len({one.hash for one in RECIPES.values()}) == len(RECIPES)
+    assert dataclasses.replace(BASE, name="other").hash == BASE.hash
+    assert dataclasses.replace(BASE, seed=1).hash != BASE.hash
+    # Pinned: a run that was started with an older release must still be recognised.
+    again = Recipe.from_json(BASE.to_json()).hash
+    assert again == BASE.hash == "37611e9a8c0d5e1d"
+
+
+def test_overrides_are_read_by_the_type_of_their_field():
+    changed = override(
+        BASE, ["epochs=3", "learning_rate = 1e-2", "nesterov=no", "augmenter=default"]
+    )
+    assert (changed.epochs, changed.learning_rate) == (3, 0.01)
+    assert (changed.nesterov, changed.augmenter) == (False, "default")
+    assert override(BASE, []) == BASE
+
+
+@given(st.integers(1, 10**6), st.floats(0, 1e6))
+def test_an_override_is_what_it_says(epochs, rate):
+    changed = override(BASE, [f"epochs={epochs}", f"learning_rate={rate!r}"])
+    assert changed == dataclasses.replace(BASE, epochs=epochs, learning_rate=rate)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("epoch=3", "Did you mean 'epochs'.*Known:.*batch_size"),
+        ("epochs", "field=value"),
+        ("epochs=3.5", "`epochs` must be a whole number, got '3.5'"),
+        ("nesterov=maybe", "`nesterov` must be true or false"),
+        ("learning_rate=fast", "`learning_rate` must be a number"),
+        ("learning_rate=nan", "`learning_rate` must lie in"),
+        ("epochs=0", "`epochs` must be at least 1, got 0"),
+        ("num_selected=9", "`num_selected` must not exceed num_candidates=8"),
+        ("model=resnet-19", "Did you mean 'resnet-18'"),
+        ("augmenter=divag", "Did you mean 'divaug'"),
+        ("precision=float8", "unknown precision"),
+        ("space=papr", "papr"),
+        ("dataset=", "`dataset` must be"),
+        ("momentum=1.5", "`momentum` must lie in"),
+    ],
+)
+def test_bad_overrides_teach(change, message):
+    with pytest.raises(ValueError, match=message):
+        override(BASE, [change])
+
+
+def test_types_are_checked():
+    with pytest.raises(TypeError, match="`epochs` must be of type int, got float"):
+        dataclasses.replace(BASE, epochs=3.0)
+    with pytest.raises(TypeError, match="`nesterov` must be of type bool"):
+        dataclasses.replace(BASE, nesterov=1)
+    with pytest.raises(ValueError, match="`learning_rate`"):
+        dataclasses.replace(BASE, learning_rate=math.inf)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda c: c.pop("epochs"), "lacks `epochs`"),
+        (lambda c: c.update(speed=1), "unknown field of a recipe: 'speed'"),
+        (lambda c: c.pop("format"), "`format`"),
+    ],
+)
+def test_foreign_json_is_refused(edit, message):
+    content = json.loads(BASE.to_json())
+    edit(content)
+    with pytest.raises(ValueError, match=message):
+        Recipe.from_json(json.dumps(content))
+    with pytest.raises(ValueError, match="JSON text"):
+        Recipe.from_json("{")
+
+
+def test_recipes_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        BASE.epochs = 3
+    with pytest.raises(TypeError):
+        recipes.RECIPES["x"] = BASE
+
+
+def test_the_documented_table_is_the_table():
+    from pathlib import Path
+
+    text = (Path(__file__).parents[1] / "docs" / "training.md").read_text(encoding="utf-8")
+    names = {row.dataset for row in ROWS}
+    cells = [line.strip("| ").split(" | ") for line in text.splitlines()]
+    documented = [row for row in cells if len(row) == 8 and row[0] in names]
+    assert len(documented) == len(ROWS)
+    for row, found in zip(ROWS, documented, strict=True):
+        numbers = [float(cell) for cell in found[2:6]]
+        assert found[:2] == [row.dataset, row.model]
+        assert numbers == [row.epochs, row.batch_size, row.learning_rate, row.weight_decay]
+        assert found[6] == "{}, {}".format(*row.candidates)
+        assert found[7].removesuffix(" (ours)") == "{}, {}".format(*row.randaugment)
