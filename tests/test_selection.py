@@ -230,7 +230,7 @@ def test_squared_distances_equal_the_definition():
     probs = realistic(5, 6, 7)
     distance, finite = squared_distances(probs)
     expected = (probs.double()[:, :, None] - probs.double()[:, None]).square().sum(-1)
-    torch.testing.assert_close(distance.double() * 2.0**-54, expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(distance.double() * 2.0**-52, expected, rtol=0, atol=1e-6)
     assert finite.all()
     assert not squared_distances(awkward(4, 6, 3))[1][3, 0].any()
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from divaug.benchmarks import operations, selection
+from divaug.benchmarks import expansion, operations, selection, selection_device, step
 from divaug.benchmarks.harness import read_result
 from divaug.operations.listing import magnitude_table
 from divaug.tables import Table
@@ -31,6 +31,11 @@ PARTS: dict[str, Callable[[], str]] = {
     "bench-operations": lambda: _measured("operations", operations.table),
     "bench-each-operation": lambda: _measured("operations", operations.operation_table),
     "bench-select": lambda: _measured("select", selection.table),
+    "bench-expand": lambda: _measured("expand", expansion.table),
+    "bench-rivals": lambda: _measured("expand", expansion.rivals_table),
+    "bench-select-device": lambda: _measured("select-device", selection_device.table),
+    "bench-step": lambda: _measured("step", step.table),
+    "bench-step-parts": lambda: _measured("step", step.parts_table),
     "select-quality": lambda: _measured("select", selection.quality_table),
     "magnitudes-paper": lambda: magnitude_table("paper").to_markdown(),
     "magnitudes-released": lambda: magnitude_table("released").to_markdown(),

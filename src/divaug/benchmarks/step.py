@@ -78,7 +78,7 @@ def measure(
     together = alone.pop("forward and backward")
     alone["backward"] = together - alone["forward"]
     return {
-        "kind": KIND,
+        "benchmark": KIND,
         "recipe": recipe.to_dict(),
         "step_ms": whole,
         "parts_ms": alone,
@@ -96,27 +96,58 @@ def compare(
 ) -> dict[str, Any]:
     """Time several recipes in one run, so that their ratio belongs to one machine and moment."""
     found = [measure(recipe, device, repeats=repeats, eager=eager) for recipe in recipes]
-    first = found[0]["step_ms"]["median"]
-    cases = [one | {"relative": one["step_ms"]["median"] / first} for one in found]
-    return {"kind": KIND, "cases": cases, "environment": found[0]["environment"]}
+    return {"benchmark": KIND, "cases": found, "environment": found[0]["environment"]}
 
 
 def table(result: dict[str, Any]) -> Table:
-    """Milliseconds of the step and of its parts, with their share of the step."""
+    """Milliseconds of the step, relative to the first recipe with the same network."""
     rows = []
     for case in result["cases"]:
         whole = case["step_ms"]
-        spread = f"{whole['median']:.2f} ({whole['low']:.2f} to {whole['high']:.2f})"
-        rows.append((case["recipe"]["name"], "step", spread, "", f"{case['relative']:.2f}"))
-        for name, part in case["parts_ms"].items():
-            rows.append(("", name, f"{part:.2f}", f"{case['share'][name]:.0%}", ""))
+        speed = f"{case['originals_per_second']:,.0f}"
+        spread = f"{whole['low']:.2f} to {whole['high']:.2f}"
+        name, relative = case["recipe"]["name"], f"{_relative(case, result['cases']):.2f}"
+        rows.append((name, f"{whole['median']:.2f}", spread, relative, speed))
     return Table(
-        ("recipe", "part", "ms", "share", "relative"),
+        ("recipe", "step, ms", "spread", "relative", "originals/s"),
         tuple(rows),
         title="The training step",
-        numeric=(2, 3, 4),
-        notes=("Parts are timed alone; gathering, counting and copies make up the rest.",),
+        numeric=(1, 2, 3, 4),
+        notes=("Relative to the first recipe with the same network.", _where(result)),
     )
+
+
+def parts_table(result: dict[str, Any]) -> Table:
+    """Milliseconds of each part of the step and its share of the whole."""
+    names = [case["recipe"]["name"] for case in result["cases"]]
+    parts = list(dict.fromkeys(part for case in result["cases"] for part in case["parts_ms"]))
+
+    def cell(case: dict[str, Any], part: str) -> str:
+        if part not in case["parts_ms"]:
+            return ""
+        return f"{case['parts_ms'][part]:.2f} ({case['share'][part]:.1%})"
+
+    rows = tuple((part, *(cell(case, part) for case in result["cases"])) for part in parts)
+    return Table(
+        ("part", *names),
+        rows,
+        title="The parts of a step, ms",
+        numeric=tuple(range(1, len(names) + 1)),
+        notes=("Parts are timed alone; counting and copies make up the rest.",),
+    )
+
+
+def _relative(case: dict[str, Any], cases: list[dict[str, Any]]) -> float:
+    model = case["recipe"]["model"]
+    first = next(one for one in cases if one["recipe"]["model"] == model)
+    return float(case["step_ms"]["median"] / first["step_ms"]["median"])
+
+
+def _where(result: dict[str, Any]) -> str:
+    env = result["environment"]
+    versions = ", ".join(f"{name} {version}" for name, version in env["packages"].items())
+    machine = env.get("gpu") or env["processor"]
+    return f"Measured on {machine}; Python {env['python']}, {versions}; commit {env['commit']}."
 
 
 def _random_data(recipe: Recipe, num_images: int = 10_000) -> Dataset:

@@ -110,6 +110,8 @@ def step(
     result = benchmark.compare(chosen, device, repeats=repeats, eager=eager)
     _write(json, result)
     show(benchmark.table(result))
+    typer.echo()
+    show(benchmark.parts_table(result))
 
 
 def _write(path: Path | None, result: dict[str, Any]) -> None:
