@@ -20,7 +20,8 @@ WITH_CODE = [page for page in PAGES if code_blocks(page)]
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
-def test_the_code_runs(page):
+def test_the_code_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # what the code writes is not left in the project
     for block in code_blocks(page):
         exec(compile(block, str(page), "exec"), {"__name__": "readme"})
 
