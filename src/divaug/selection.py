@@ -1,6 +1,6 @@
 """`select`: keep the S candidates whose predictions lie furthest apart (Algorithms 1 and 2).
 
-Distances are whole numbers. Probabilities are rounded to multiples of 2**-27, so that a squared
+Distances are whole numbers. Probabilities are rounded to multiples of 2**-26, so that a squared
 distance is an exact sum of exact squares, in any order, on any device: the same probabilities and
 the same seed give the same choice on a CPU, on a GPU and in a kernel.
 """
@@ -20,10 +20,10 @@ from divaug.randomness import Purpose, Stream, check_index, check_seed
 
 __all__ = ["METHODS", "Method", "select", "squared_distances"]
 
-#: Bits of a probability after the point. A squared distance is then below 2**56, and a sum over
-#: 64 candidates fits 62 bits, which the draw needs.
-BITS = 27
-SPLIT = 14
+#: Bits of a probability after the point. The scalar product of two probability vectors is then
+#: below 2**53, so float64 holds it and all its partial sums exactly; a squared distance is below
+#: 2**54, and a sum over 64 candidates fits the 62 bits that the draw needs.
+BITS = 26
 #: Probabilities worked on at a time: as many as a core's cache holds.
 CHUNK_NUMBERS = 1 << 18
 MAX_CANDIDATES = 64
@@ -33,7 +33,7 @@ LARGEST_SUM = (1 << BITS) + (1 << (BITS - 4))
 
 
 def _whole_numbers(probs: Tensor) -> tuple[Tensor, Tensor]:
-    """Multiples of 2**-27 `[B,E,D]` in float64, and which vectors `[B,E]` are probabilities."""
+    """Multiples of 2**-26 `[B,E,D]` in float64, and which vectors `[B,E]` are probabilities."""
     # Cast first: a double beyond float32 is as infinite here as in the kernel.
     single = probs.to(torch.float32)
     finite = (single.amin(-1) > -math.inf) & (single.amax(-1) < math.inf)
@@ -43,19 +43,15 @@ def _whole_numbers(probs: Tensor) -> tuple[Tensor, Tensor]:
 
 def _distances(probs: Tensor) -> tuple[Tensor, Tensor]:
     whole, finite = _whole_numbers(probs)
-    # |a − b|² = a·a + b·b − 2·a·b. A product of two such numbers needs one bit more than float64
-    # holds, so one factor is split in two; then every sum is exact, in whatever order it is taken.
-    high = (whole * 2.0**-SPLIT).floor_()
-    low = whole.sub(high, alpha=1 << SPLIT)
-    upper, lower = (torch.bmm(whole, part.transpose(1, 2)).nan_to_num_() for part in (high, low))
-    dot = (upper.to(torch.int64) << SPLIT) + lower.to(torch.int64)
+    # |a − b|² = a·a + b·b − 2·a·b, each product exact in whatever order its sum is taken.
+    dot = torch.bmm(whole, whole.transpose(1, 2)).nan_to_num_().to(torch.int64)
     square = dot.diagonal(dim1=1, dim2=2)
     distance = square[:, :, None] + square[:, None, :] - 2 * dot
     return distance, finite[:, :, None] & finite[:, None, :]
 
 
 def squared_distances(probs: Tensor) -> tuple[Tensor, Tensor]:
-    """Squared distances `[B,E,E]` in units of 2**-54, and which of them are finite."""
+    """Squared distances `[B,E,E]` in units of 2**-52, and which of them are finite."""
     chunk = max(1, CHUNK_NUMBERS // (probs.shape[1] * probs.shape[2]))
     parts = [_distances(part) for part in torch.split(probs, chunk)]
     return torch.cat([d for d, _ in parts]), torch.cat([finite for _, finite in parts])

@@ -1,6 +1,6 @@
 """Selection one image at a time, in plain Python: the oracle of `select`.
 
-Probabilities are whole multiples of 2**-27, as the library documents, so that squared distances are
+Probabilities are whole multiples of 2**-26, as the library documents, so that squared distances are
 exact; everything else is Algorithm 2 of the paper, word for word.
 """
 
@@ -23,8 +23,8 @@ def _points(probs):
         if not all(math.isfinite(p) for p in vector.tolist()):
             points.append(None)
             continue
-        whole = [math.floor(min(max(p, 0.0), 1.0) * 2**27) for p in vector.tolist()]
-        points.append(whole if Fraction(sum(whole), 2**27) <= LARGEST_SUM else None)
+        whole = [math.floor(min(max(p, 0.0), 1.0) * 2**26) for p in vector.tolist()]
+        points.append(whole if Fraction(sum(whole), 2**26) <= LARGEST_SUM else None)
     return points
 
 

@@ -16,11 +16,11 @@ _FAR = tl.constexpr(0x7FFFFFFFFFFFFFFF)
 
 @triton.jit
 def _fixed(p):
-    """A probability as a multiple of 2**-27; zero where it is not finite."""
+    """A probability as a multiple of 2**-26; zero where it is not finite."""
     bits = p.to(tl.int32, bitcast=True)
     finite = (bits & 0x7F800000) != 0x7F800000
     safe = tl.minimum(tl.maximum(tl.where(finite, p, 0.0), 0.0), 1.0)
-    return (safe * 134217728.0).to(tl.int64), finite
+    return (safe * 67108864.0).to(tl.int64), finite
 
 
 @triton.jit
@@ -35,7 +35,7 @@ def _usable(base, e, in_set, D, stride_e, stride_d, BLOCK_D: tl.constexpr):
         value, finite = _fixed(p.to(tl.float32))
         total += tl.sum(value, 1)
         broken += tl.sum((~finite).to(tl.int32), 1)
-    return in_set & (broken == 0) & (total <= 142606336)
+    return in_set & (broken == 0) & (total <= 71303168)
 
 
 @triton.jit
