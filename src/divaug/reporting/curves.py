@@ -1,0 +1,112 @@
+"""Curves over the epochs, all runs in one figure."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from divaug.reporting.plots import Picture, draw_axes, finish, style_of
+from divaug.reporting.reading import RunRecord
+
+__all__ = ["draw_curves", "points_of"]
+
+Points: TypeAlias = list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A figure: what is drawn of each run, and what the axis says."""
+
+    title: str
+    axis: str
+    points: Callable[[RunRecord], Points]
+    second: Callable[[RunRecord], Points] | None = None  # drawn thin and dotted
+    percent: bool = False
+
+
+def points_of(pairs: Sequence[tuple[float, float]]) -> Points:
+    """The points that exist.
+
+    Example:
+        >>> points_of([(1, 0.5), (2, float("nan"))])
+        [(1, 0.5)]
+    """
+    return [(x, y) for x, y in pairs if math.isfinite(y)]
+
+
+def _loss(run: RunRecord) -> Points:
+    return points_of([(epoch.number, epoch.loss) for epoch in run.epochs])
+
+
+def _accuracy(run: RunRecord) -> Points:
+    return points_of([(epoch.number, epoch.test_accuracy) for epoch in run.epochs])
+
+
+def _rate(run: RunRecord) -> Points:
+    return points_of([(one.step / run.steps, one.learning_rate) for one in run.intervals])
+
+
+def _kept(run: RunRecord) -> Points:
+    return points_of([(e.number, e.kept.diversity_kept) for e in run.epochs if e.kept])
+
+
+def _all(run: RunRecord) -> Points:
+    return points_of([(e.number, e.kept.diversity_all) for e in run.epochs if e.kept])
+
+
+def _trained(run: RunRecord) -> Points:
+    # A run with one view writes 0, which is no measurement.
+    return points_of([(e.number, e.diversity) for e in run.epochs if e.diversity])
+
+
+_CURVES = (
+    _Curve("Training loss", "mean over the epoch", _loss),
+    _Curve("Test accuracy", "at the end of the epoch", _accuracy, percent=True),
+    _Curve("Learning rate", "at the step", _rate),
+    _Curve("Variance Diversity of the candidates", "kept (line), all (thin, dotted)", _kept, _all),
+    _Curve("Variance Diversity of the trained views", "in training mode", _trained),
+)
+
+
+def draw_curves(runs: Sequence[RunRecord]) -> tuple[list[Picture], list[str]]:
+    """Draw every curve that some run has points of.
+
+    Returns:
+        The pictures, and the titles of those that there was nothing to draw of.
+    """
+    pictures, absent = [], []
+    for curve in _CURVES:
+        if any(curve.points(run) for run in runs):
+            pictures.append(_draw(curve, runs))
+        else:
+            absent.append(curve.title)
+    return pictures, absent
+
+
+def _draw(curve: _Curve, runs: Sequence[RunRecord]) -> Picture:
+    figure, axes = draw_axes("epoch", curve.axis)
+    for i, run in enumerate(runs):
+        points = curve.points(run)
+        if not points:
+            continue
+        color, style = style_of(i)
+        # Names of augmenters come from a table; a recipe's own name could be anything.
+        label = f"{i + 1} {run.recipe.augmenter}"
+        marker = "o" if len(points) <= 12 else None
+        x, y = zip(*points, strict=True)
+        axes.plot(x, y, style, color=color, marker=marker, markersize=4, label=label)
+        if curve.second and (more := curve.second(run)):
+            axes.plot(*zip(*more, strict=True), ":", color=color, linewidth=1)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    if curve.percent:
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    _legend(axes, len(runs))
+    return finish(figure, curve.title, f"{curve.title} over the epochs, a line for each run")
+
+
+def _legend(axes: Axes, count: int) -> None:
+    columns = 1 if count <= 4 else 2
+    axes.legend(fontsize=8, frameon=False, ncols=columns, handlelength=2.4)

@@ -1,0 +1,85 @@
+"""What all drawn figures share: size, type, colours, and how they get into a page.
+
+Figures are made as objects of their own; nothing of matplotlib's global state is read or changed
+but its defaults.
+"""
+
+import base64
+import io
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
+
+__all__ = ["COLORS", "STYLES", "Picture", "draw_axes", "finish", "of_picture", "style_of"]
+
+#: Okabe and Ito's colours, told apart with any kind of colour vision; without yellow and black.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+STYLES = ("-", "--", "-.", ":")
+_INK, _SOFT, _GRID = "#20242c", "#5b6270", "#e3e6eb"
+_DPI = 180
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture inside the page.
+
+    Args:
+        title: the line above it.
+        uri: the picture itself, as a data URI.
+        alt: what it shows, for those who do not see it.
+        width: in pixels of the file.
+        height: in pixels of the file.
+    """
+
+    title: str
+    uri: str
+    alt: str
+    width: int
+    height: int
+
+
+def style_of(i: int) -> tuple[str, str]:
+    """Colour and line style of the i-th run: all colours first, then the next style.
+
+    Example:
+        >>> style_of(0), style_of(6)
+        (('#0072B2', '-'), ('#0072B2', '--'))
+    """
+    return COLORS[i % len(COLORS)], STYLES[i // len(COLORS) % len(STYLES)]
+
+
+def draw_axes(x: str, y: str, height: float = 3.0) -> tuple[Figure, Axes]:
+    """A figure with one pair of labelled axes."""
+    figure = Figure(figsize=(5.0, height), layout="constrained", facecolor="white")
+    axes = figure.add_subplot()
+    axes.set_xlabel(x, color=_SOFT)
+    axes.set_ylabel(y, color=_SOFT)
+    axes.tick_params(colors=_INK, labelsize=9, length=3, color=_SOFT)
+    axes.grid(color=_GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(_SOFT)
+    return figure, axes
+
+
+def finish(figure: Figure, title: str, alt: str) -> Picture:
+    """Turn a figure into a picture for the page."""
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
+    width, height = (round(side * _DPI) for side in figure.get_size_inches())
+    return Picture(title, _uri(out.getvalue()), alt, width, height)
+
+
+def of_picture(picture: Image.Image, title: str, alt: str) -> Picture:
+    """Turn a Pillow image into a picture for the page."""
+    out = io.BytesIO()
+    picture.save(out, format="PNG", optimize=True)
+    return Picture(title, _uri(out.getvalue()), alt, picture.width, picture.height)
+
+
+def _uri(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
