@@ -181,6 +181,8 @@ def test_the_demo_trains_twice_and_compares(tmp_path):
         last = read_metrics(tmp_path / "demo" / name)[-1]
         assert rows[name][1] == f"{last['test_accuracy']:.2%}"
     assert float(rows["divaug"][2]) > float(rows["default"][2])
+    assert output.splitlines()[-1] == f"report page: {tmp_path / 'demo' / 'report.html'}"
+    assert rows["divaug"][1] in (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
     again = call("demo", "--out", tmp_path / "demo", *words)
     assert again.exit_code == 0  # finished runs are not run again
     assert rows["divaug"][1] in again.output

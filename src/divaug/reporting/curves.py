@@ -24,7 +24,9 @@ class _Curve:
     axis: str
     points: Callable[[RunRecord], Points]
     second: Callable[[RunRecord], Points] | None = None  # drawn thin and dotted
+    names: tuple[str, str] = ("", "")  # of the two in the legend
     percent: bool = False
+    nested: bool = False  # whether runs tend to coincide and are drawn one inside the other
 
 
 def points_of(pairs: Sequence[tuple[float, float]]) -> Points:
@@ -65,9 +67,15 @@ def _trained(run: RunRecord) -> Points:
 _CURVES = (
     _Curve("Training loss", "mean over the epoch", _loss),
     _Curve("Test accuracy", "at the end of the epoch", _accuracy, percent=True),
-    _Curve("Learning rate", "at the step", _rate),
-    _Curve("Variance Diversity of the candidates", "kept (line), all (thin, dotted)", _kept, _all),
-    _Curve("Variance Diversity of the trained views", "in training mode", _trained),
+    _Curve("Learning rate", "at the step", _rate, nested=True),
+    _Curve(
+        "Variance Diversity of the candidates",
+        "mean over the epoch, as scored",
+        _kept,
+        _all,
+        (", kept", ", all"),
+    ),
+    _Curve("Variance Diversity of the trained views", "mean over the epoch, in training", _trained),
 )
 
 
@@ -89,24 +97,27 @@ def draw_curves(runs: Sequence[RunRecord]) -> tuple[list[Picture], list[str]]:
 def _draw(curve: _Curve, runs: Sequence[RunRecord]) -> Picture:
     figure, axes = draw_axes("epoch", curve.axis)
     for i, run in enumerate(runs):
-        points = curve.points(run)
-        if not points:
-            continue
-        color, style = style_of(i)
-        # Names of augmenters come from a table; a recipe's own name could be anything.
-        label = f"{i + 1} {run.recipe.augmenter}"
-        marker = "o" if len(points) <= 12 else None
-        x, y = zip(*points, strict=True)
-        axes.plot(x, y, style, color=color, marker=marker, markersize=4, label=label)
-        if curve.second and (more := curve.second(run)):
-            axes.plot(*zip(*more, strict=True), ":", color=color, linewidth=1)
+        width = 1.6 + (min(len(runs) - 1 - i, 4) * 1.6 if curve.nested else 0.0)
+        _draw_run(axes, curve, i, run, width)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     if curve.percent:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    _legend(axes, len(runs))
+    columns = 1 if len(axes.lines) <= 4 else 2
+    axes.legend(fontsize=9, frameon=False, ncols=columns, handlelength=2.2)
     return finish(figure, curve.title, f"{curve.title} over the epochs, a line for each run")
 
 
-def _legend(axes: Axes, count: int) -> None:
-    columns = 1 if count <= 4 else 2
-    axes.legend(fontsize=8, frameon=False, ncols=columns, handlelength=2.4)
+def _draw_run(axes: Axes, curve: _Curve, i: int, run: RunRecord, width: float) -> None:
+    points = curve.points(run)
+    if not points:
+        return
+    color, style = style_of(i)
+    # Names of augmenters come from a table; a recipe's own name could be anything.
+    label = f"{i + 1} {run.recipe.augmenter}"
+    marker = "o" if len(points) <= 12 else None
+    first, second = (label + name for name in curve.names)
+    x, y = zip(*points, strict=True)
+    axes.plot(x, y, style, color=color, marker=marker, ms=4, lw=width, label=first)
+    if curve.second and (more := curve.second(run)):
+        x, y = zip(*more, strict=True)
+        axes.plot(x, y, ":", color=color, marker=marker, ms=2.5, lw=1.4, label=second)

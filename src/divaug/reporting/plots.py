@@ -70,8 +70,8 @@ def finish(figure: Figure, title: str, alt: str) -> Picture:
     """Turn a figure into a picture for the page."""
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
-    width, height = (round(side * _DPI) for side in figure.get_size_inches())
-    return Picture(title, _uri(out.getvalue()), alt, width, height)
+    with Image.open(out) as drawn:
+        return Picture(title, _uri(out.getvalue()), alt, drawn.width, drawn.height)
 
 
 def of_picture(picture: Image.Image, title: str, alt: str) -> Picture:

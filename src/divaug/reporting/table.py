@@ -54,7 +54,7 @@ class _Column:
     value: Callable[[RunRecord], Value]
     numeric: bool = False
     show: Callable[[Any], str] = str
-    page: bool = True  # in the first table of the page; the others are in the second
+    page: bool = True  # in the page's first table; the others are in its second
 
     def text(self, run: RunRecord) -> str:
         value = self.value(run)
@@ -72,18 +72,19 @@ def _epochs(run: RunRecord) -> Value:
     return total if run.finished else f"{run.last.number} of {total}"
 
 
+# What is compared comes first: on a phone the rest is a swipe away.
 _COLUMNS = (
-    _Column("recipe", lambda run: run.recipe.name),
-    _Column("dataset", lambda run: run.recipe.dataset),
-    _Column("network", lambda run: run.recipe.model),
     _Column("augmenter", lambda run: run.recipe.augmenter),
-    _Column("seed", lambda run: run.recipe.seed, numeric=True),
-    _Column("epochs", _epochs, numeric=True),
     _Column("test accuracy", lambda run: run.last.test_accuracy, True, _percent),
     _Column("VD kept", lambda run: run.diversity_kept, True, _diversity),
     _Column("VD all", lambda run: run.diversity_all, True, _diversity),
     _Column("VD trained", _trained, True, _diversity),
     _Column("time", lambda run: run.last.seconds, True, duration),
+    _Column("epochs", _epochs, True),
+    _Column("seed", lambda run: run.recipe.seed, True),
+    _Column("network", lambda run: run.recipe.model),
+    _Column("dataset", lambda run: run.recipe.dataset),
+    _Column("recipe", lambda run: run.recipe.name),
     _Column("hardware", lambda run: run.hardware, page=False),
     _Column("versions", lambda run: run.versions, page=False),
     _Column("commit", lambda run: run.commit, show=_short, page=False),
