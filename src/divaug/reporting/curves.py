@@ -3,12 +3,12 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from divaug.reporting.plots import Picture, draw_axes, finish, style_of
+from divaug.reporting.plots import Picture, draw_axes, finish, styles_of
 from divaug.reporting.reading import RunRecord
 
 __all__ = ["draw_curves", "points_of"]
@@ -96,28 +96,42 @@ def draw_curves(runs: Sequence[RunRecord]) -> tuple[list[Picture], list[str]]:
 
 def _draw(curve: _Curve, runs: Sequence[RunRecord]) -> Picture:
     figure, axes = draw_axes("epoch", curve.axis)
+    styles = styles_of([run.recipe_but_seed for run in runs])
     for i, run in enumerate(runs):
-        width = 1.6 + (min(len(runs) - 1 - i, 4) * 1.6 if curve.nested else 0.0)
-        _draw_run(axes, curve, i, run, width)
+        width = 1.6 + (min(len(runs) - 1 - i, 3) * 1.4 if curve.nested else 0.0)
+        _draw_run(axes, curve, run, _Line(i + 1, *styles[i], width))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     if curve.percent:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    columns = 1 if len(axes.lines) <= 4 else 2
-    axes.legend(fontsize=9, frameon=False, ncols=columns, handlelength=2.2)
+    if len(axes.lines) <= 4:
+        axes.legend(fontsize=9, frameon=False, handlelength=2.2)
+    else:  # among the lines there is no room for so many names
+        figure.set_figheight(figure.get_figheight() + 0.17 * math.ceil(len(axes.lines) / 2))
+        figure.legend(loc="outside lower center", fontsize=8, frameon=False, ncols=2)
     return finish(figure, curve.title, f"{curve.title} over the epochs, a line for each run")
 
 
-def _draw_run(axes: Axes, curve: _Curve, i: int, run: RunRecord, width: float) -> None:
+@dataclass(frozen=True)
+class _Line:
+    """How a run is drawn."""
+
+    number: int
+    color: str
+    style: str
+    width: float
+
+
+def _draw_run(axes: Axes, curve: _Curve, run: RunRecord, line: _Line) -> None:
     points = curve.points(run)
     if not points:
         return
-    color, style = style_of(i)
     # Names of augmenters come from a table; a recipe's own name could be anything.
-    label = f"{i + 1} {run.recipe.augmenter}"
-    marker = "o" if len(points) <= 12 else None
+    label = f"{line.number} {run.recipe.augmenter}"
     first, second = (label + name for name in curve.names)
+    marker = "o" if len(points) <= 12 else None
+    look: dict[str, Any] = {"color": line.color, "marker": marker}
     x, y = zip(*points, strict=True)
-    axes.plot(x, y, style, color=color, marker=marker, ms=4, lw=width, label=first)
+    axes.plot(x, y, line.style, ms=4, lw=line.width, label=first, **look)
     if curve.second and (more := curve.second(run)):
         x, y = zip(*more, strict=True)
-        axes.plot(x, y, ":", color=color, marker=marker, ms=2.5, lw=1.4, label=second)
+        axes.plot(x, y, ":", ms=2.5, lw=1.4, label=second, **look)

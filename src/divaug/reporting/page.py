@@ -12,7 +12,7 @@ from divaug.datasets import Dataset
 from divaug.reporting.choosing import Candidates, choose_candidates, draw_choice
 from divaug.reporting.curves import draw_curves
 from divaug.reporting.operations import draw_operations
-from divaug.reporting.plots import Picture, style_of
+from divaug.reporting.plots import Picture, styles_of
 from divaug.reporting.reading import RunRecord
 from divaug.reporting.seeds import seeds_table
 from divaug.reporting.table import runs_table
@@ -61,6 +61,7 @@ def render(runs: Sequence[RunRecord], data: str | Path | Dataset | None = None) 
         lstrip_blocks=True,
     )
     curves, absent = draw_curves(runs)
+    styles = styles_of([run.recipe_but_seed for run in runs])
     return environment.get_template(_TEMPLATE).render(
         version=__version__,
         results=runs_table(runs, provenance=False),
@@ -69,11 +70,14 @@ def render(runs: Sequence[RunRecord], data: str | Path | Dataset | None = None) 
         datasets=sorted({run.recipe.dataset for run in runs}),
         curves=curves,
         absent=absent,
-        parts=[_part(i, run, data) for i, run in enumerate(runs, 1)],
+        parts=[
+            _part(i, run, color, data)
+            for i, (run, (color, _)) in enumerate(zip(runs, styles, strict=True), 1)
+        ],
     )
 
 
-def _part(number: int, run: RunRecord, data: str | Path | Dataset | None) -> _Part:
+def _part(number: int, run: RunRecord, color: str, data: str | Path | Dataset | None) -> _Part:
     candidates, picture, lacking = None, None, ""
     try:
         candidates = choose_candidates(run, data)
@@ -81,5 +85,4 @@ def _part(number: int, run: RunRecord, data: str | Path | Dataset | None) -> _Pa
     except (ValueError, OSError) as error:
         # A run can be read without its network and its data; the page says what it lacks.
         lacking = " ".join(str(error).split())
-    color, _ = style_of(number - 1)
     return _Part(number, run, color, draw_operations(run), picture, candidates, lacking)

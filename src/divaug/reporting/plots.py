@@ -6,13 +6,14 @@ but its defaults.
 
 import base64
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-__all__ = ["COLORS", "STYLES", "Picture", "draw_axes", "finish", "of_picture", "style_of"]
+__all__ = ["COLORS", "STYLES", "Picture", "draw_axes", "finish", "of_picture", "styles_of"]
 
 #: Okabe and Ito's colours, told apart with any kind of colour vision; without yellow and black.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -40,14 +41,22 @@ class Picture:
     height: int
 
 
-def style_of(i: int) -> tuple[str, str]:
-    """Colour and line style of the i-th run: all colours first, then the next style.
+def styles_of(groups: Sequence[str]) -> list[tuple[str, str]]:
+    """Colour and line style of each run: a colour for each group, a style for each run in it.
 
     Example:
-        >>> style_of(0), style_of(6)
-        (('#0072B2', '-'), ('#0072B2', '--'))
+        >>> styles_of(["a", "b", "a"])
+        [('#0072B2', '-'), ('#D55E00', '-'), ('#0072B2', '--')]
     """
-    return COLORS[i % len(COLORS)], STYLES[i // len(COLORS) % len(STYLES)]
+    order = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+    members = dict.fromkeys(order, 0)
+    styles = []
+    for group in groups:
+        # Where colours run out, a group begins with another style than the one before it had.
+        place = members[group] + order[group] // len(COLORS)
+        styles.append((COLORS[order[group] % len(COLORS)], STYLES[place % len(STYLES)]))
+        members[group] += 1
+    return styles
 
 
 def draw_axes(x: str, y: str, height: float = 3.0) -> tuple[Figure, Axes]:
