@@ -1,4 +1,4 @@
-"""`divaug train`, `evaluate`, `measure`, `report`, `bench step`, `demo`: words in, files and lines out."""
+"""The commands that train, evaluate, measure, report and time: words in, files and lines out."""
 
 import json
 import os
