@@ -119,6 +119,13 @@ def test_nothing_imports_the_command_line(module):
     assert not any(name.split(".")[0] == "cli" for name in imported(module))
 
 
+def test_reports_are_the_end_of_the_way():
+    users = {
+        module for module in MODULES if any(n.startswith("reporting") for n in imported(module))
+    } - {module for module in MODULES if module.startswith("reporting")}
+    assert users == {"demonstration", "cli.report"}
+
+
 def test_the_public_names_are_exactly_these():
     assert divaug.__all__ == PUBLIC
     assert all(hasattr(divaug, name) for name in PUBLIC)

@@ -1,6 +1,7 @@
 """The command line: what it prints, what it writes, and how it refuses."""
 
 import importlib.util
+import shlex
 import subprocess
 import sys
 
@@ -167,7 +168,8 @@ def test_without_typer_the_command_says_what_to_install(monkeypatch, capsys):
 
 
 def test_python_dash_m_runs_the_command_and_a_closed_pipe_is_no_error():
-    command = f"{sys.executable} -m divaug operations | head -n 1"
+    # Quoted: the project may lie in a folder whose name has a space.
+    command = f"{shlex.quote(sys.executable)} -m divaug operations | head -n 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Space 'paper'")
     assert done.stderr == ""

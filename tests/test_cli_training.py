@@ -1,4 +1,4 @@
-"""`divaug train`, `evaluate`, `measure`, `bench step` and `demo`: words in, files and lines out."""
+"""The commands that train, evaluate, measure, report and time: words in, files and lines out."""
 
 import json
 import os
@@ -83,6 +83,18 @@ def test_measuring_prints_a_table_and_writes_json(finished, data, tmp_path):
         row = next(line for line in output.splitlines() if line.startswith(f"{name} "))
         assert f"{one['variance_diversity']:.4f}" in row
         assert f"{one['affinity']:+.4f}" in row
+
+
+def test_reporting_writes_the_files_asked_for(finished, data, tmp_path):
+    out, _ = finished
+    files = [tmp_path / name for name in ("page.html", "table.md", "table.csv")]
+    words = ("--out", files[0], "--markdown", files[1], "--csv", files[2], "--data", data)
+    output = call("report", out, *words).output
+    assert output.splitlines() == [f"wrote {path}" for path in files]
+    accuracy = f"{read_metrics(out)[-1]['test_accuracy']:.2%}"
+    assert f">{accuracy}<" in files[0].read_text(encoding="utf-8")
+    assert f"| {accuracy} |" in files[1].read_text(encoding="utf-8")
+    assert "Classes from the top: " in files[0].read_text(encoding="utf-8")  # --data was read
 
 
 def refusal(capsys, *words):
@@ -181,6 +193,8 @@ def test_the_demo_trains_twice_and_compares(tmp_path):
         last = read_metrics(tmp_path / "demo" / name)[-1]
         assert rows[name][1] == f"{last['test_accuracy']:.2%}"
     assert float(rows["divaug"][2]) > float(rows["default"][2])
+    assert output.splitlines()[-1] == f"report page: {tmp_path / 'demo' / 'report.html'}"
+    assert rows["divaug"][1] in (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
     again = call("demo", "--out", tmp_path / "demo", *words)
     assert again.exit_code == 0  # finished runs are not run again
     assert rows["divaug"][1] in again.output

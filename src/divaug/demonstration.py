@@ -6,6 +6,7 @@ from pathlib import Path
 
 from divaug import recipes
 from divaug.measuring import Measurement, measure_run
+from divaug.reporting import write_report
 from divaug.tables import Table
 from divaug.training import RunResult, train
 from divaug.training.progress import Reporter
@@ -24,10 +25,12 @@ class Demonstration:
     Args:
         runs: augmenter → its run.
         measured: augmenter → its measures, all with the network of the first run.
+        page: the report of the runs.
     """
 
     runs: dict[str, RunResult]
     measured: dict[str, Measurement]
+    page: Path
 
     def table(self) -> Table:
         """Accuracy, diversity and time of each."""
@@ -48,6 +51,8 @@ class Demonstration:
                 f"{first.recipe.model}, {first.recipe.epochs} epochs ({first.step} steps) of the "
                 "part of Fashion-MNIST that ships with the project, one seed; DivAug trains on "
                 f"{first.recipe.num_selected} views of each image in a step.",
+                "Variance Diversity is measured with the network of the first run; the report has "
+                "that of each run's own network while it trained.",
                 f"{first.test.images:,} test images: differences below "
                 f"{_noise(first.test.images):.1%} mean nothing.",
             ),
@@ -65,10 +70,10 @@ def demonstrate(
     *,
     reporter: Reporter | None = None,
 ) -> Demonstration:
-    """Train twice and measure; runs that are in the folder already are continued.
+    """Train twice, measure and write the report; runs that are in the folder already are continued.
 
     Args:
-        out: where the two runs go, each into a folder of its own.
+        out: where the two runs go, each into a folder of its own, and `report.html`.
         changes: to both recipes, like "epochs=1".
         reporter: told how it goes; None for bars or lines.
     """
@@ -82,4 +87,6 @@ def demonstrate(
     first = next(iter(runs.values()))
     size = min(_MEASURED, first.recipe.train_images or _MEASURED)
     measured = measure_run(first.folder, list(runs), views=4, images=size, device="cpu")
-    return Demonstration(runs, measured)
+    page = Path(out) / "report.html"
+    write_report([run.folder for run in runs.values()], page)
+    return Demonstration(runs, measured, page)

@@ -6,7 +6,7 @@ import sys
 import typer
 
 from divaug import __version__
-from divaug.cli import bench, demo, evaluate, measure, operations, preview, train
+from divaug.cli import bench, demo, evaluate, measure, operations, preview, report, train
 
 __all__ = ["EXPECTED", "app", "run"]
 
@@ -44,6 +44,7 @@ app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("measure")(measure.measure)
+app.command("report")(report.report)
 app.add_typer(bench.app, name="bench")
 
 

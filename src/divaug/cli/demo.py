@@ -19,8 +19,8 @@ def demo(
 ) -> None:
     """Train a small network twice, with the default augmentation and with DivAug, and compare.
 
-    It also draws every operation at five magnitudes. Runs that are in the folder already are
-    continued; the whole takes a few minutes on a processor.
+    It also draws every operation at five magnitudes and writes a report of both runs. Runs that
+    are in the folder already are continued; the whole takes a few minutes on a processor.
     """
     from divaug.benchmarks.harness import threads
     from divaug.demonstration import demonstrate
@@ -35,3 +35,4 @@ def demo(
     with threads(1):
         result = demonstrate(out, changes or ())
     show(result.table())
+    typer.echo(f"report page: {result.page}")

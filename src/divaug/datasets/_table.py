@@ -2,9 +2,10 @@
 
 import difflib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Protocol
 
 from divaug.datasets._cifar import cifar10, cifar100
 from divaug.datasets._dataset import Dataset
@@ -15,7 +16,22 @@ from divaug.datasets._imagenet import imagenet
 from divaug.datasets._npz import npz
 from divaug.datasets._svhn import svhn
 
-Loader = Callable[[Path], Dataset | ImageFiles]
+
+class Loader(Protocol):
+    """Loads a dataset from a root folder, downloading it first where that is allowed."""
+
+    def __call__(self, root: Path, /, *, download: bool = True) -> Dataset | ImageFiles: ...
+
+
+def _shipped(_root: Path, /, *, download: bool = True) -> Dataset:
+    del download  # it is there
+    return shipped()
+
+
+def _imagenet(root: Path, /, *, download: bool = True) -> ImageFiles:
+    del download  # it never is
+    return imagenet(root)
+
 
 DATASETS: Mapping[str, Loader] = MappingProxyType(
     {
@@ -23,8 +39,8 @@ DATASETS: Mapping[str, Loader] = MappingProxyType(
         "cifar100": cifar100,
         "svhn": svhn,
         "fashion_mnist": fashion_mnist,
-        "fashion_mnist_small": lambda _: shipped(),
-        "imagenet": imagenet,
+        "fashion_mnist_small": _shipped,
+        "imagenet": _imagenet,
     }
 )
 """Name → function that loads the dataset from a root folder."""
@@ -39,7 +55,11 @@ def default_root() -> Path:
 
 
 def load(
-    name_or_path: str | Path, root: str | Path | None = None, *, size: int | None = None
+    name_or_path: str | Path,
+    root: str | Path | None = None,
+    *,
+    size: int | None = None,
+    download: bool = True,
 ) -> Dataset | ImageFiles:
     """Load a dataset by its name, an ``.npz`` file or a folder of images by its path.
 
@@ -49,6 +69,7 @@ def load(
         root: Where named datasets lie or go; see `default_root`.
         size: For a folder: shorter side and centre square of every image, loaded into memory.
             Without it a folder is only listed, to be streamed.
+        download: Whether a named dataset that is missing may be downloaded.
 
     Raises:
         ValueError: If the name is unknown, or the dataset is damaged.
@@ -66,7 +87,7 @@ def load(
     known = {_plain(name): load_named for name, load_named in DATASETS.items()}
     if _plain(str(name_or_path)) in known:
         folder = default_root() if root is None else Path(root)
-        return known[_plain(str(name_or_path))](folder)
+        return known[_plain(str(name_or_path))](folder, download=download)
     if path.is_dir():
         return image_files(path) if size is None else image_folder(path, size=size)
     if path.is_file() or len(path.parts) > 1 or path.suffix == ".npz":

@@ -39,13 +39,16 @@ def plain_name(dataset: str) -> str:
     return folded.get(dataset.lower().replace("-", "").replace("_", ""), dataset)
 
 
-def load_data(recipe: Recipe, data: str | Path | None = None) -> Dataset | ImageFiles:
+def load_data(
+    recipe: Recipe, data: str | Path | None = None, *, download: bool = True
+) -> Dataset | ImageFiles:
     """Load the dataset of a recipe.
 
     Args:
         recipe: which dataset, and which part of it.
         data: a file to read instead (`.npz`), or the folder that named datasets lie in; None for
             the usual place.
+        download: whether a named dataset that is missing may be downloaded.
     """
     if data is not None and Path(data).is_file():
         found = datasets.load(Path(data))
@@ -55,7 +58,7 @@ def load_data(recipe: Recipe, data: str | Path | None = None) -> Dataset | Image
             "which does not exist."
         )
     else:
-        found = datasets.load(recipe.dataset, data)
+        found = datasets.load(recipe.dataset, data, download=download)
     if not recipe.train_images:
         return found
     if isinstance(found, ImageFiles):

@@ -1,0 +1,141 @@
+"""What a network makes of candidates: a few training images, scored by a run's last checkpoint."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from divaug.datasets import Dataset
+from divaug.default_augmentation import DefaultAugmentation
+from divaug.expansion import expand
+from divaug.figures.candidates import Choice, draw_candidates
+from divaug.plugin import DivAug
+from divaug.reporting.plots import Picture, of_picture
+from divaug.reporting.reading import RunRecord
+from divaug.scoring import score
+from divaug.selection import select
+from divaug.training.assembly import build_augmenter
+from divaug.training.data import default_of, load_data
+from divaug.training.hardware import Hardware
+from divaug.training.opening import open_run
+
+__all__ = ["Candidates", "choose_candidates", "draw_choice", "first_of_classes"]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Candidates of a few images as a run's network sees them.
+
+    Args:
+        choice: what the picture shows.
+        classes: the class of each image.
+        method: the rule of selection.
+        own: whether the run itself selects; otherwise DivAug is asked to, with its network.
+        checkpoint: name of the checkpoint.
+        notes: a sentence for each newer checkpoint that could not be used.
+    """
+
+    choice: Choice
+    classes: tuple[str, ...]
+    method: str
+    own: bool
+    checkpoint: str
+    notes: tuple[str, ...]
+
+
+def first_of_classes(labels: Tensor, count: int) -> Tensor:
+    """The numbers of the first images of different classes, in the order of the dataset.
+
+    Example:
+        >>> first_of_classes(torch.tensor([4, 4, 0, 4, 2]), 3).tolist()
+        [0, 2, 4]
+    """
+    seen: dict[int, int] = {}
+    for i, label in enumerate(labels.tolist()):
+        seen.setdefault(label, i)
+        if len(seen) == count:
+            break
+    return torch.tensor(list(seen.values()))
+
+
+def choose_candidates(
+    run: RunRecord, data: str | Path | Dataset | None = None, count: int = 3
+) -> Candidates:
+    """Expand, score and select as the run would after its last checkpoint, on the CPU.
+
+    Nothing is downloaded.
+
+    Args:
+        run: whose network, policy and rule of selection; a run that does not select is asked what
+            DivAug would keep.
+        data: the dataset, or where to find it; None for the usual place.
+        count: images, of different classes.
+
+    Raises:
+        FileNotFoundError: the dataset is not there.
+        ValueError: no checkpoint can be used, or it does not fit the dataset.
+    """
+    opened = open_run(run.folder)
+    found = data if isinstance(data, Dataset) else load_data(run.recipe, data, download=False)
+    if not isinstance(found, Dataset):
+        raise ValueError("only datasets in memory are shown, not folders of large images.")
+    hardware = Hardware.choose("cpu", "float32", eager=True)
+    network = opened.network(found, hardware)
+    default = default_of(run.recipe.dataset, found)
+    pool = found.train_images
+    augment = build_augmenter(run.recipe, network, default, hardware, pool)
+    own = isinstance(augment, DivAug)
+    if not isinstance(augment, DivAug):
+        asked = replace(run.recipe, augmenter="divaug")
+        augment = build_augmenter(asked, network, default, hardware, pool)
+        assert isinstance(augment, DivAug)
+    index = first_of_classes(found.train_labels, count)
+    classes = tuple(found.class_names[int(label)] for label in found.train_labels[index])
+    step = opened.checkpoint.step
+    choice = _choose(augment, pool, index, step, default)
+    return Candidates(choice, classes, augment.method, own, opened.path.name, opened.notes)
+
+
+def _choose(
+    augment: DivAug, pool: Tensor, index: Tensor, step: int, default: DefaultAugmentation
+) -> Choice:
+    images = pool[index]
+    finished, subpolicies = expand(
+        images,
+        augment.num_candidates,
+        augment.policy,
+        default,
+        augment.seed,
+        index,
+        step=step,
+        pool=pool,
+    )
+    probs = score(augment.model, finished)
+    chosen = select(
+        probs, augment.num_selected, augment.method, augment.seed, step=step, index=index
+    )
+    return Choice(images, _to_bytes(finished, default), subpolicies, probs, chosen)
+
+
+def _to_bytes(finished: Tensor, default: DefaultAugmentation) -> Tensor:
+    """Undo the normalisation; what Cutout set to zero becomes the dataset's mean colour."""
+    mean, std = (torch.tensor(v).view(-1, 1, 1) for v in (default.mean, default.std))
+    return ((finished * std + mean) * 255).round().clamp(0, 255).to(torch.uint8)
+
+
+def draw_choice(number: int, found: Candidates) -> Picture:
+    """The picture of candidates of the run with that number on the page."""
+    S, E = found.choice.chosen.shape[1], found.choice.probs.shape[1]
+    who = "the run keeps" if found.own else "DivAug would keep"
+    title = f"run {number}: {who} {S} of {E} candidates ({found.method})"
+    subtitle = (
+        f"{found.checkpoint}; below each candidate its predicted probabilities, a bar a class; "
+        "numbers give the order of choice"
+    )
+    return of_picture(draw_candidates(found.choice, title, subtitle), title, _alt(found.classes))
+
+
+def _alt(classes: Sequence[str]) -> str:
+    return f"Candidates, predictions and selection for {len(classes)} images"

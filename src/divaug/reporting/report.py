@@ -1,0 +1,74 @@
+"""`write_report`: from folders of runs to files, each written whole or not at all."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from divaug.datasets import Dataset
+from divaug.reporting.reading import read_runs
+from divaug.reporting.seeds import seeds_table
+from divaug.reporting.table import runs_table, to_csv, to_markdown
+
+__all__ = ["write_report"]
+
+
+def write_report(
+    runs: Sequence[str | Path],
+    out: str | Path,
+    *,
+    markdown: str | Path | None = None,
+    csv: str | Path | None = None,
+    data: str | Path | Dataset | None = None,
+) -> list[Path]:
+    """Write a page about runs, and its table in other forms.
+
+    Args:
+        runs: the folders of the runs, in the order of the page.
+        out: the page, one HTML file.
+        markdown: where the tables go as Markdown, if anywhere.
+        csv: where the table goes as comma-separated values, if anywhere: a row for each run.
+        data: a dataset for the pictures of candidates, or where to find it; None for the usual
+            place. Nothing is downloaded.
+
+    Returns:
+        What was written.
+
+    Raises:
+        FileNotFoundError: a run, or `data`, is not there.
+        ValueError: a folder is no whole run.
+    """
+    from divaug.reporting.page import render  # brings matplotlib, which bad input need not wait for
+
+    records = read_runs(runs)
+    if isinstance(data, str | Path) and not Path(data).exists():
+        raise FileNotFoundError(f"`data` must be an .npz file or a folder, got {str(data)!r}.")
+    targets = [Path(path) for path in (out, markdown, csv) if path is not None]
+    _check_targets(targets)
+    texts = {Path(out): render(records, data)}
+    if markdown is not None:
+        tables = [table for table in (runs_table(records), seeds_table(records)) if table]
+        texts[Path(markdown)] = "\n\n".join(to_markdown(table) for table in tables) + "\n"
+    if csv is not None:
+        texts[Path(csv)] = to_csv(records)
+    for path, text in texts.items():
+        _write(path, text)
+    return targets
+
+
+def _check_targets(targets: Sequence[Path]) -> None:
+    if len({path.resolve() for path in targets}) < len(targets):
+        named = ", ".join(str(path) for path in targets)
+        raise ValueError(f"every file of a report needs a name of its own, got {named}.")
+    for path in targets:
+        if path.is_dir():
+            raise ValueError(f"{path} is a folder; give the name of a file, like report.html.")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f"{path.name}.unfinished-{os.getpid()}")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,75 @@
+"""Runs of one recipe with several seeds: mean, standard deviation and how many they are."""
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+
+from divaug.reporting.reading import RunRecord
+from divaug.reporting.table import MISSING, duration
+from divaug.tables import Table
+
+__all__ = ["mean_and_deviation", "seeds_table"]
+
+
+def seeds_table(runs: Sequence[RunRecord]) -> Table | None:
+    """A row for each recipe that several finished runs share but for the seed; None for no such.
+
+    Runs that are not finished are left out: their last epoch is another one.
+    """
+    groups: dict[str, list[tuple[int, RunRecord]]] = {}
+    for i, run in enumerate(runs, 1):
+        if run.finished:
+            groups.setdefault(run.recipe_but_seed, []).append((i, run))
+    shared = [group for group in groups.values() if len(group) > 1]
+    if not shared:
+        return None
+    columns = ("runs", "network", "augmenter", "seeds", "n", *_MEASURES)
+    return Table(
+        columns,
+        tuple(_row(group) for group in shared),
+        numeric=tuple(range(4, len(columns))),
+        notes=("Mean ± sample standard deviation (n − 1) over the runs of a recipe.",),
+    )
+
+
+# Name → its value for a run, and how a mean and a deviation of it are written.
+_MEASURES: dict[str, tuple[Callable[[RunRecord], float], Callable[[float, float], str]]] = {
+    "test accuracy": (
+        lambda run: run.last.test_accuracy,
+        lambda mean, std: f"{100 * mean:.2f} ± {100 * std:.2f} %",
+    ),
+    "VD kept": (lambda run: run.diversity_kept, lambda mean, std: f"{mean:.4f} ± {std:.4f}"),
+    "VD all": (lambda run: run.diversity_all, lambda mean, std: f"{mean:.4f} ± {std:.4f}"),
+    "time": (
+        lambda run: run.last.seconds,
+        lambda mean, std: f"{duration(mean)} ± {duration(std)}",
+    ),
+}
+
+
+def _row(group: Sequence[tuple[int, RunRecord]]) -> tuple[str, ...]:
+    runs = [run for _, run in group]
+    first = runs[0].recipe
+    measured = []
+    for value, show in _MEASURES.values():
+        values = [value(run) for run in runs]
+        found = not any(math.isnan(v) for v in values)
+        measured.append(show(*mean_and_deviation(values)) if found else MISSING)
+    return (
+        ", ".join(str(i) for i, _ in group),
+        first.model,
+        first.augmenter,
+        ", ".join(str(run.recipe.seed) for run in runs),
+        str(len(runs)),
+        *measured,
+    )
+
+
+def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
+    """The mean and the sample standard deviation.
+
+    Example:
+        >>> mean_and_deviation([1.0, 2.0, 3.0])
+        (2.0, 1.0)
+    """
+    return statistics.fmean(values), statistics.stdev(values)

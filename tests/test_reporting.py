@@ -1,0 +1,395 @@
+"""Reports: the numbers are the runs' own, the page needs nothing else, bad folders are named."""
+
+import base64
+import csv
+import io
+import json
+import math
+import shutil
+import statistics
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from divaug import datasets
+from divaug.cli import run as command
+from divaug.datasets import Dataset
+from divaug.diversity import variance_diversity
+from divaug.reporting import read_run, write_report
+from divaug.reporting.choosing import choose_candidates
+from divaug.reporting.operations import shares
+from divaug.reporting.plots import COLORS
+from divaug.training import Hardware, train
+from divaug.training.assembly import build_augmenter
+from divaug.training.data import default_of
+from divaug.training.opening import open_run
+from divaug.training.progress import Silent
+from tests.training_helpers import toy_data, toy_recipe
+
+HOSTILE = '<script>alert("x")</script> | $\\frac{ </pre> **b** ${{ 1 }}'
+HOSTILE_CLASS = '<img src="http://example.org/x" onerror="alert(1)">'
+VOID = {"meta", "img", "br", "hr", "link", "input"}
+
+
+class Reader(HTMLParser):
+    """Checks that tags close, and collects tags, texts of tables and the whole text."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.tables, self.words = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+        if {"td", "th"} & set(self.open):
+            self.tables[-1][-1][-1] += data
+
+    @property
+    def text(self):
+        return " ".join("".join(self.words).split())
+
+    def rows(self, table):
+        names, *rows = self.tables[table]
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    @property
+    def images(self):
+        return [attributes for tag, attributes in self.tags if tag == "img"]
+
+
+def last_line(folder):
+    return json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def data():
+    return replace(toy_data(num_train=32), class_names=(HOSTILE_CLASS, "b", "c", "d"))
+
+
+@pytest.fixture(scope="module")
+def runs(data, tmp_path_factory):
+    root = tmp_path_factory.mktemp("runs")
+    cases = {
+        "default": {"augmenter": "default"},
+        "zero": {"augmenter": "divaug", "name": HOSTILE},
+        "one": {"augmenter": "divaug", "seed": 1},
+    }
+    for name, changes in cases.items():
+        train(toy_recipe(**changes), root / name, data=data, device="cpu", reporter=Silent())
+    return [root / name for name in cases]
+
+
+@pytest.fixture(scope="module")
+def written(runs, data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    paths = [folder / name for name in ("page.html", "table.md", "table.csv")]
+    settings = dict(matplotlib.rcParams)
+    assert write_report(runs, paths[0], markdown=paths[1], csv=paths[2], data=data) == paths
+    assert dict(matplotlib.rcParams) == settings
+    assert sorted(folder.iterdir()) == sorted(paths)  # nothing else is left behind
+    return paths
+
+
+@pytest.fixture(scope="module")
+def page(written):
+    return Reader(written[0].read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def copied(runs, tmp_path):
+    return shutil.copytree(runs[1], tmp_path / "run")
+
+
+def test_the_table_has_the_numbers_that_the_runs_wrote(page, runs):
+    for row, folder in zip(page.rows(0), runs, strict=True):
+        line = last_line(folder)
+        assert row["test accuracy"] == f"{line['test_accuracy']:.2%}"
+        assert row["time"] == f"{line['seconds']:.1f} s"
+        assert row["epochs"] == "2"
+        record = line["record"]
+        for column, value in (
+            ("VD kept", record["diversity_kept"]),
+            ("VD all", record["diversity_all"]),
+            ("VD trained", line["diversity"] or None),
+        ):
+            assert row[column] == ("–" if value is None else f"{value:.4f}")
+    assert [row["augmenter"] for row in page.rows(0)] == ["default", "divaug", "divaug"]
+    assert [row["seed"] for row in page.rows(0)] == ["0", "0", "1"]
+
+
+def test_machine_versions_and_commit_are_those_of_the_run(page, runs):
+    for row, folder in zip(page.rows(2), runs, strict=True):
+        start = json.loads((folder / "environment.json").read_text())[-1]
+        assert start["processor"] in row["hardware"]
+        assert f"torch {start['packages']['torch']}" in row["versions"]
+        assert f"python {start['python']}" in row["versions"]
+        assert row["commit"].startswith((start["commit"] or "–")[:12])
+
+
+def test_runs_that_differ_in_the_seed_are_summed_up(page, runs):
+    (row,) = page.rows(1)
+    lines = [last_line(folder) for folder in runs[1:]]
+    accuracies = [100 * line["test_accuracy"] for line in lines]
+    mean, std = np.mean(accuracies), np.std(accuracies, ddof=1)
+    assert row["test accuracy"] == f"{mean:.2f} ± {std:.2f} %"
+    kept = [line["record"]["diversity_kept"] for line in lines]
+    assert row["VD kept"] == f"{statistics.mean(kept):.4f} ± {statistics.stdev(kept):.4f}"
+    assert (row["runs"], row["seeds"], row["n"]) == ("2, 3", "0, 1", "2")
+
+
+def test_a_run_under_way_is_shown_and_left_out_of_the_means(runs, data, tmp_path):
+    stopped = shutil.copytree(runs[2], tmp_path / "stopped")
+    lines = (stopped / "metrics.jsonl").read_text().splitlines(keepends=True)
+    first = next(i for i, line in enumerate(lines) if '"kind": "epoch"' in line)
+    (stopped / "metrics.jsonl").write_text("".join(lines[: first + 1]) + '{"kind": "epo')
+    write_report([runs[1], stopped], tmp_path / "page.html", data=data)
+    page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+    accuracy = json.loads(lines[first])["test_accuracy"]
+    assert page.rows(0)[1]["epochs"] == "1 of 2"
+    assert page.rows(0)[1]["test accuracy"] == f"{accuracy:.2%}"
+    assert "Several seeds" not in page.text
+
+
+def test_the_page_needs_nothing_else(page):
+    names = {tag for tag, _ in page.tags}
+    assert not names & {"script", "link", "iframe", "object", "embed", "form", "svg"}
+    for tag, attributes in page.tags:
+        assert "href" not in attributes, tag
+        assert not any(name.startswith("on") for name in attributes), tag
+        assert attributes.get("src", "data:").startswith("data:image/png;base64,") or tag != "img"
+
+
+def test_all_pictures_decode_and_show_something(page):
+    assert len(page.images) == 5 + 2 * 2 + 3  # curves, operations of two runs, candidates of three
+    for attributes in page.images:
+        content = base64.b64decode(attributes["src"].partition(",")[2], validate=True)
+        with Image.open(io.BytesIO(content)) as picture:
+            picture.load()
+            assert picture.size == (int(attributes["width"]), int(attributes["height"]))
+            assert len(picture.convert("RGB").getcolors(1 << 24)) > 20
+        assert attributes["alt"]
+
+
+def test_words_from_recipes_and_datasets_stay_words(page):
+    folded = " ".join(HOSTILE.split())
+    assert page.rows(0)[1]["recipe"] == HOSTILE
+    assert page.text.count(folded) >= 2  # the table and the summary of the recipe
+    assert json.dumps(HOSTILE) in page.text  # the recipe itself
+    assert page.text.count(f"Classes from the top: {HOSTILE_CLASS}, b, c.") == 3
+    assert all(attributes["src"].startswith("data:") for attributes in page.images)
+
+
+def test_each_recipe_is_on_the_page_whole(page, runs):
+    folded = [tag for tag, _ in page.tags if tag == "details"]
+    assert len(folded) == 3
+    for folder in runs:
+        recipe = read_run(folder).recipe
+        assert " ".join(json.dumps(recipe.to_dict(), indent=1).split()) in page.text
+
+
+def test_the_csv_has_the_numbers_unrounded(written, runs):
+    with written[2].open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row, folder in zip(rows, runs, strict=True):
+        line = last_line(folder)
+        assert float(row["test_accuracy"]) == line["test_accuracy"]
+        assert float(row["seconds"]) == line["seconds"]
+        kept = line["record"]["diversity_kept"]
+        assert row["variance_diversity_kept"] == ("" if kept is None else repr(kept))
+    assert rows[1]["recipe"] == HOSTILE
+
+
+def test_no_cell_of_the_markdown_ends_its_row_or_becomes_markup(written):
+    lines = written[1].read_text(encoding="utf-8").splitlines()
+    table = lines[: lines.index("")]
+    bare = [line.replace("\\|", "") for line in table]
+    assert len({line.count("|") for line in bare}) == 1
+    assert "<script" not in "".join(lines)
+    assert "\\*\\*b" in table[3]
+    assert any("± " in line for line in lines)
+
+
+def test_the_same_runs_give_the_same_page(written, runs, data, tmp_path):
+    write_report(runs, tmp_path / "again.html", data=data)
+    assert (tmp_path / "again.html").read_bytes() == written[0].read_bytes()
+
+
+def test_the_picture_shows_what_the_run_would_train_on_next(runs, data):
+    run = read_run(runs[1])
+    found = choose_candidates(run, data)
+    opened = open_run(runs[1])
+    hardware = Hardware.choose("cpu", "float32")
+    network, default = opened.network(data, hardware), default_of("toy", data)
+    augment = build_augmenter(run.recipe, network, default, hardware, data.train_images)
+    augment.load_state_dict(dict(opened.checkpoint.info["augmenter"]))
+    index = torch.arange(3)  # the toy data goes through its classes
+    images, _ = augment(data.train_images[index], index=index)
+    shown = found.choice.candidates.take_along_dim(found.choice.chosen[..., None, None, None], 1)
+    mean, std = data.mean[0], data.std[0]
+    expected = ((images * std + mean) * 255).round().clamp(0, 255).byte()
+    assert (shown.flatten(0, 1) == expected).all()
+    kept = found.choice.probs.take_along_dim(found.choice.chosen[..., None], 1)
+    record = augment.record()
+    assert float(variance_diversity(kept).mean()) == pytest.approx(record.diversity_kept, rel=1e-5)
+    assert found.own
+    assert not choose_candidates(read_run(runs[0]), data).own
+
+
+def test_shares_are_those_of_the_record(runs):
+    for epoch in read_run(runs[1]).epochs:
+        counted = epoch.kept.applied
+        names = list(counted)
+        assert sum(shares(epoch.kept, names)) == pytest.approx(1.0)
+        total = sum(counted.values())
+        assert shares(epoch.kept, names[:3]) == [counted[name] / total for name in names[:3]]
+        assert all(0 <= p <= 1 for p in epoch.kept.probability.values() if not math.isnan(p))
+
+
+def test_a_run_without_checkpoint_and_record_lacks_those_parts(copied, data, tmp_path):
+    shutil.rmtree(copied / "checkpoints")
+    (copied / "environment.json").unlink()
+    lines = [json.loads(line) for line in (copied / "metrics.jsonl").read_text().splitlines()]
+    for line in lines:
+        line.pop("record", None)
+    (copied / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_report([copied], tmp_path / "page.html", data=data)
+    page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "This run has no record of operations." in page.text
+    assert "has no checkpoint to use: it has written none yet" in page.text
+    assert "No run has numbers for: Variance Diversity of the candidates." in page.text
+    assert page.rows(0)[0]["VD kept"] == "–"
+    assert set(page.rows(1)[0].values()) == {"1", "–", "run"}
+    assert len(page.images) == 4
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_the_page_says_so(copied, data, tmp_path):
+    newest = sorted((copied / "checkpoints").iterdir())[-1]
+    (newest / "model.safetensors").write_bytes(b"cut")
+    write_report([copied], tmp_path / "page.html", data=data)
+    page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert f"{newest.name} cannot be used and the one before is taken" in page.text
+
+
+def test_a_report_downloads_nothing(copied, tmp_path, monkeypatch):
+    def forbidden(*_, **__):
+        raise AssertionError("a report opened an address")
+
+    monkeypatch.setattr("urllib.request.urlopen", forbidden)
+    monkeypatch.setattr("urllib.request.OpenerDirector.open", forbidden)
+    monkeypatch.setenv("DIVAUG_DATA", str(tmp_path / "empty"))
+    for name in ("cifar10", "svhn", "fashion_mnist"):
+        with pytest.raises(FileNotFoundError, match="missing"):
+            datasets.load(name, download=False)
+    assert isinstance(datasets.load("fashion_mnist_small", download=False), Dataset)
+    recipe = replace(read_run(copied).recipe, dataset="cifar10")
+    (copied / "recipe.json").write_text(recipe.to_json())
+    write_report([copied], tmp_path / "page.html")
+    page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "No picture: " in page.text
+    assert "cifar-10-python.tar.gz" in page.text
+
+
+def swap(name, text):
+    return lambda folder: (folder / name).write_text(text)
+
+
+def change_line(**fields):
+    def change(folder):
+        path = folder / "metrics.jsonl"
+        first, *rest = path.read_text().splitlines()
+        path.write_text("\n".join([json.dumps(json.loads(first) | fields), *rest]) + "\n")
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (shutil.rmtree, "does not exist"),
+        (lambda folder: (folder / "recipe.json").unlink(), "is no run"),
+        (swap("recipe.json", "{"), "recipe.json"),
+        (lambda folder: (folder / "metrics.jsonl").unlink(), "is an incomplete run"),
+        (swap("metrics.jsonl", ""), "has finished no epoch yet"),
+        (swap("metrics.jsonl", '{"kind": "ep\n{}\n'), "metrics.jsonl is damaged: line 1"),
+        (swap("metrics.jsonl", "[]\n{}\n"), "metrics.jsonl is damaged: line 1: `kind`"),
+        (swap("metrics.jsonl", '{"kind": "epoch", "epoch": 0, "step": 2}\n'), "lacks 'loss'"),
+        (change_line(step="two"), "`step` must be a whole number"),
+        (change_line(kind="epoch", epoch=7, seconds=1), "its epochs are [8, 1, 2]"),
+        (lambda folder: (folder / "metrics.jsonl").write_bytes(b"\xff\xfe"), "it is no text"),
+        (swap("environment.json", "[1"), "environment.json is damaged"),
+        (swap("environment.json", "{}"), "environment.json is damaged"),
+    ],
+)
+def test_a_folder_that_is_no_whole_run_is_named(capsys, copied, tmp_path, runs, damage, message):
+    damage(copied)
+    out = tmp_path / "out" / "page.html"
+    with pytest.raises(SystemExit) as error:
+        command(["report", str(runs[0]), str(copied), "--out", str(out)])
+    lines = capsys.readouterr().err.splitlines()
+    assert error.value.code == 2
+    assert len(lines) == 1
+    assert message in lines[0]
+    assert str(copied) in lines[0]
+    assert not out.parent.exists()
+
+
+def test_other_bad_input_is_one_line_too(capsys, runs, tmp_path):
+    run, out = str(runs[0]), str(tmp_path / "page.html")
+    for words, message in (
+        ((run, run, "--out", out), "is given twice"),
+        ((run, "--out", str(tmp_path)), "is a folder"),
+        ((run, "--out", out, "--csv", out), "a name of its own"),
+        ((run, "--out", out, "--data", str(tmp_path / "none.npz")), "none.npz"),
+    ):
+        with pytest.raises(SystemExit) as error:
+            command(["report", *words])
+        lines = capsys.readouterr().err.splitlines()
+        assert (error.value.code, len(lines)) == (2, 1)
+        assert message in lines[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_browser_shows_the_page_and_its_pictures(written, tmp_path):
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("there is no chromium on PATH")
+    target = tmp_path / "shot.png"
+    words = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    words += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1100,2400"]
+    subprocess.run(
+        [browser, *words, f"--screenshot={target}", written[0].as_uri()],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    with Image.open(target) as shot:
+        colors = {color: n for n, color in shot.convert("RGB").getcolors(1 << 24)}
+        area = shot.width * shot.height
+    assert colors[(255, 255, 255)] < 0.97 * area  # not blank
+    for color in COLORS[:2]:  # marks of the page, and lines in its pictures: one a recipe
+        rgb = tuple(bytes.fromhex(color.removeprefix("#")))
+        assert colors.get(rgb, 0) > 500
+    assert len(colors) > 500
