@@ -25,6 +25,7 @@ STAGES = (
     ("kernels",),
     ("resized_crop",),
     ("default_augmentation",),
+    ("rendering",),
     ("expansion",),
     ("scoring",),
     ("selection",),
@@ -109,7 +110,7 @@ def test_kernels_are_imported_only_where_they_are_chosen():
     users = {
         module for module in CORE if any(name.startswith("kernels") for name in imported(module))
     } - {module for module in CORE if module.startswith("kernels")}
-    assert users == {"expansion", "selection"}
+    assert users == {"expansion", "rendering", "selection"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from divaug import SubPolicies, expand, expansion, policies
+from divaug import SubPolicies, expand, expansion, policies, rendering
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
 from divaug.operations import OPERATIONS, apply
 from tests.reference import samples
@@ -89,7 +89,7 @@ DEFAULTS = {"bytes": None, "cifar": cifar10(), "imagenet": imagenet(10)}
 @pytest.mark.parametrize("pixels", [1, 16 * 12 * 4, 16 * 12 * 4 * 3 + 5])
 def test_the_size_of_a_chunk_changes_nothing(default, pixels, monkeypatch):
     whole, subpolicies = expand(IMAGES, 4, None, DEFAULTS[default], seed=2)
-    monkeypatch.setattr(expansion, "CHUNK_CANDIDATE_PIXELS", pixels)
+    monkeypatch.setattr(rendering, "CHUNK_CANDIDATE_PIXELS", pixels)
     parts, again = expand(IMAGES, 4, None, DEFAULTS[default], seed=2)
     assert torch.equal(parts, whole)
     assert again.equal(subpolicies)
@@ -199,7 +199,7 @@ def test_memory_beyond_the_result_is_bounded_by_the_chunk(default, monkeypatch):
     So with the default chunk of 2**21 pixels 48 MiB, whatever the batch: one chunk in floats and
     the bytes and coordinates that it is made from.
     """
-    monkeypatch.setattr(expansion, "CHUNK_CANDIDATE_PIXELS", 1 << 16)
+    monkeypatch.setattr(rendering, "CHUNK_CANDIDATE_PIXELS", 1 << 16)
     small = peak_extra_bytes(32, 8, default)
     large = peak_extra_bytes(256, 8, default)
     assert large <= 24 * (1 << 16) + 512 * 256 * 8
@@ -210,7 +210,7 @@ def test_memory_beyond_the_result_is_bounded_by_the_chunk(default, monkeypatch):
 def test_the_resized_crop_adds_a_constant(monkeypatch):
     """Its matrix products in float64 take 32 MiB more, whatever the batch and the chunk."""
     pixels = 2 * 4 * 256 * 256  # two images a chunk
-    monkeypatch.setattr(expansion, "CHUNK_CANDIDATE_PIXELS", pixels)
+    monkeypatch.setattr(rendering, "CHUNK_CANDIDATE_PIXELS", pixels)
     small = peak_extra_bytes(2, 4, imagenet(224), side=256)
     large = peak_extra_bytes(6, 4, imagenet(224), side=256)
     assert large <= 24 * pixels + 32 * 2**20

@@ -4,21 +4,18 @@ import torch
 from torch import Tensor
 
 from divaug import kernels
-from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, finish
+from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
-from divaug.operations.execution import transform_in_place
 from divaug.operations.table import TABLE
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import TablePolicy, check_policy
 from divaug.policies.table import Partners
 from divaug.randomness import Stream, check_index, check_seed
+from divaug.rendering import draw, draw_in_kernel, render, render_in_kernels
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["CHUNK_CANDIDATE_PIXELS", "apply_slots", "expand", "replay"]
-
-#: Candidate pixels worked on at a time: what bounds the memory beyond the result.
-CHUNK_CANDIDATE_PIXELS = 1 << 21
+__all__ = ["expand", "replay"]
 
 
 def expand(
@@ -39,8 +36,8 @@ def expand(
     """Draw E sub-policies for every image and apply them.
 
     In PyTorch, memory beyond the result is bounded by one chunk: 24 bytes for each of its
-    `CHUNK_CANDIDATE_PIXELS` pixels (48 MiB), 512 bytes for the draws of each candidate, and 32 MiB
-    more where the default augmentation resizes.
+    `rendering.CHUNK_CANDIDATE_PIXELS` pixels (48 MiB), 512 bytes for the draws of each candidate,
+    and 32 MiB more where the default augmentation resizes.
 
     Args:
         images: uint8 `[B,C,H,W]` (or float in [0, 1], quantised to 8 bits).
@@ -77,11 +74,11 @@ def expand(
     partners = Partners(len(shared), own)
     chosen = policy or Uniform()
     triton = kernels.use_triton(backend, images.device, _beyond_kernels(chosen))
-    subpolicies, draws = (_draw_kernel if triton else _draw)(
+    subpolicies, draws = (draw_in_kernel if triton else draw)(
         chosen, default, stream, num_candidates, size, partners, epoch
     )
     kind = (dtype or torch.float32) if default else torch.uint8
-    run = _render_kernel if triton else _render
+    run = render_in_kernels if triton else render
     return run(originals, subpolicies, default, draws, shared, kind, channels_last), subpolicies
 
 
@@ -112,7 +109,7 @@ def replay(
     shared = _check_pool(pool, originals)
     own = len(subpolicies.operations) > len(TABLE)
     triton = kernels.use_triton(backend, images.device, _OWN_OPERATIONS if own else None)
-    run = _render_kernel if triton else _render
+    run = render_in_kernels if triton else render
     return run(originals, subpolicies, None, None, shared, torch.uint8, False)
 
 
@@ -122,152 +119,6 @@ _OWN_OPERATIONS = "the sub-policies hold operations of your own, which have no k
 def _beyond_kernels(policy: Policy) -> str | None:
     own = isinstance(policy, TablePolicy) and policy.extra_operations()
     return _OWN_OPERATIONS if own else None
-
-
-def _draw(
-    policy: Policy,
-    default: DefaultAugmentation | None,
-    stream: Stream,
-    candidates: int,
-    size: tuple[int, int],
-    partners: Partners,
-    epoch: int | Tensor | None,
-) -> tuple[SubPolicies, DefaultDraws | None]:
-    subpolicies = policy.draw(stream, candidates, size, partners, epoch)
-    return subpolicies, default.draw(stream, candidates, size) if default else None
-
-
-def _draw_kernel(
-    policy: Policy,
-    default: DefaultAugmentation | None,
-    stream: Stream,
-    candidates: int,
-    size: tuple[int, int],
-    partners: Partners,
-    epoch: int | Tensor | None,
-) -> tuple[SubPolicies, DefaultDraws | None]:
-    """As `_draw`, in one kernel where the policy is a table and the default augmentation simple."""
-    from divaug.kernels.draw import draw_kernel
-
-    table = None
-    if isinstance(policy, TablePolicy):
-        compiled = policy.table(*size, stream.index.device)
-        table = (compiled.integers, compiled.floats, compiled.joint)
-    simple = default is not None and default.photometric is None
-    wanted = (default.padding, default.flip, size) if default is not None and simple else None
-    drawn, placed = draw_kernel(stream, candidates, size, table, partners, wanted)
-    subpolicies = (
-        SubPolicies(*drawn) if table else policy.draw(stream, candidates, size, partners, epoch)
-    )
-    if wanted:
-        return subpolicies, DefaultDraws(*placed)
-    return subpolicies, default.draw(stream, candidates, size) if default else None
-
-
-def _empty(
-    originals: Tensor,
-    E: int,
-    default: DefaultAugmentation | None,
-    dtype: torch.dtype,
-    channels_last: bool,
-) -> Tensor:
-    batch, channels, height, width = originals.shape
-    size = default.output_size(height, width) if default else (height, width)
-    layout = torch.channels_last if channels_last else torch.contiguous_format
-    return torch.empty(
-        (batch * E, channels, *size), dtype=dtype, device=originals.device, memory_format=layout
-    )
-
-
-def _render(
-    originals: Tensor,
-    subpolicies: SubPolicies,
-    default: DefaultAugmentation | None,
-    draws: DefaultDraws | None,
-    pool: Tensor,
-    dtype: torch.dtype,
-    channels_last: bool,
-) -> Tensor:
-    """Turn drawn sub-policies and a drawn default augmentation into candidates, in chunks."""
-    E = subpolicies.shape[1]
-    out = _empty(originals, E, default, dtype, channels_last)
-    chunk = max(1, CHUNK_CANDIDATE_PIXELS // (E * originals.shape[2] * originals.shape[3]))
-    for start in range(0, len(originals), chunk):
-        stop = min(start + chunk, len(originals))
-        target = out[start * E : stop * E]
-        if draws is None and not channels_last:
-            # Bytes in the ordinary layout can be worked on where they end up.
-            _by_image(target, E).copy_(originals[start:stop, None])
-            apply_slots(target, subpolicies[start:stop].flatten(), pool)
-            continue
-        candidates = originals[start:stop].repeat_interleave(E, 0)
-        apply_slots(candidates, subpolicies[start:stop].flatten(), pool)
-        if default is None or draws is None:
-            target.copy_(candidates)
-        else:
-            finish(candidates, default, draws.rows(start, stop), target)
-    return _by_image(out, E)
-
-
-def _by_image(candidates: Tensor, E: int) -> Tensor:
-    split: Tensor = torch.unflatten(candidates, 0, (len(candidates) // E, E))
-    return split
-
-
-def apply_slots(candidates: Tensor, subpolicies: SubPolicies, pool: Tensor) -> None:
-    """Apply sub-policies `[N,K]` to uint8 `candidates` [N,C,H,W], in place."""
-    for k in range(subpolicies.shape[-1]):
-        transform_in_place(
-            candidates,
-            torch.where(subpolicies.applied[:, k], subpolicies.operation[:, k], -1),
-            subpolicies.argument[:, k],
-            subpolicies.center[:, k],
-            pool,
-            subpolicies.partner[:, k],
-            subpolicies.operations,
-        )
-
-
-def _render_kernel(
-    originals: Tensor,
-    subpolicies: SubPolicies,
-    default: DefaultAugmentation | None,
-    draws: DefaultDraws | None,
-    pool: Tensor,
-    dtype: torch.dtype,
-    channels_last: bool,
-) -> Tensor:
-    """As `_render`, in kernels."""
-    from divaug.kernels.render import jitter_kernel, render_kernel
-
-    E = subpolicies.shape[1]
-    out = _empty(originals, E, default, dtype, channels_last)
-    names = ("operation", "applied", "argument", "center", "partner")
-    sub = tuple(getattr(subpolicies, name).contiguous() for name in names)
-    if default is None or draws is None:
-        render_kernel(out, originals, E, sub, pool, None, None, channels_last)
-    elif default.photometric is None:
-        scale, bias = (values * (3 // len(values)) for values in default.scale_and_bias())
-        render_kernel(
-            out,
-            originals,
-            E,
-            sub,
-            pool,
-            (draws.offset, draws.flip, draws.center),
-            (default.padding, default.cutout, (*scale, *bias)),
-            channels_last,
-        )
-    else:
-        size = originals.shape[1:]
-        between = torch.empty((len(out), *size), dtype=torch.uint8, device=out.device)
-        render_kernel(between, originals, E, sub, pool, None, None, False)
-        chunk = max(1, CHUNK_CANDIDATE_PIXELS // (E * size[1] * size[2]))
-        for start in range(0, len(originals), chunk):
-            part = slice(start * E, min(start + chunk, len(originals)) * E)
-            rows = draws.rows(start, start + chunk)
-            finish(between[part], default, rows, out[part], jitter_kernel)
-    return _by_image(out, E)
 
 
 def _check(

@@ -1,0 +1,164 @@
+"""From sub-policies to candidates: draw and render, in batched PyTorch or in kernels."""
+
+import torch
+from torch import Tensor
+
+from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, finish
+from divaug.operations.execution import transform_in_place
+from divaug.policies import Policy
+from divaug.policies.base import TablePolicy
+from divaug.policies.table import Partners
+from divaug.randomness import Stream
+from divaug.subpolicies import SubPolicies
+
+__all__ = ["CHUNK_CANDIDATE_PIXELS", "draw", "draw_in_kernel", "render", "render_in_kernels"]
+
+#: Candidate pixels worked on at a time: what bounds the memory beyond the result.
+CHUNK_CANDIDATE_PIXELS = 1 << 21
+
+
+def draw(
+    policy: Policy,
+    default: DefaultAugmentation | None,
+    stream: Stream,
+    candidates: int,
+    size: tuple[int, int],
+    partners: Partners,
+    epoch: int | Tensor | None,
+) -> tuple[SubPolicies, DefaultDraws | None]:
+    """Draw the sub-policies and the default augmentation of every candidate."""
+    subpolicies = policy.draw(stream, candidates, size, partners, epoch)
+    return subpolicies, default.draw(stream, candidates, size) if default else None
+
+
+def draw_in_kernel(
+    policy: Policy,
+    default: DefaultAugmentation | None,
+    stream: Stream,
+    candidates: int,
+    size: tuple[int, int],
+    partners: Partners,
+    epoch: int | Tensor | None,
+) -> tuple[SubPolicies, DefaultDraws | None]:
+    """As `draw`, in one kernel where the policy is a table and the default augmentation simple."""
+    from divaug.kernels.draw import draw_kernel
+
+    table = None
+    if isinstance(policy, TablePolicy):
+        compiled = policy.table(*size, stream.index.device)
+        table = (compiled.integers, compiled.floats, compiled.joint)
+    simple = default is not None and default.photometric is None
+    wanted = (default.padding, default.flip, size) if default is not None and simple else None
+    drawn, placed = draw_kernel(stream, candidates, size, table, partners, wanted)
+    subpolicies = (
+        SubPolicies(*drawn) if table else policy.draw(stream, candidates, size, partners, epoch)
+    )
+    if wanted:
+        return subpolicies, DefaultDraws(*placed)
+    return subpolicies, default.draw(stream, candidates, size) if default else None
+
+
+def _empty(
+    originals: Tensor,
+    E: int,
+    default: DefaultAugmentation | None,
+    dtype: torch.dtype,
+    channels_last: bool,
+) -> Tensor:
+    batch, channels, height, width = originals.shape
+    size = default.output_size(height, width) if default else (height, width)
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    return torch.empty(
+        (batch * E, channels, *size), dtype=dtype, device=originals.device, memory_format=layout
+    )
+
+
+def render(
+    originals: Tensor,
+    subpolicies: SubPolicies,
+    default: DefaultAugmentation | None,
+    draws: DefaultDraws | None,
+    pool: Tensor,
+    dtype: torch.dtype,
+    channels_last: bool,
+) -> Tensor:
+    """Turn drawn sub-policies and a drawn default augmentation into candidates, in chunks."""
+    E = subpolicies.shape[1]
+    out = _empty(originals, E, default, dtype, channels_last)
+    chunk = max(1, CHUNK_CANDIDATE_PIXELS // (E * originals.shape[2] * originals.shape[3]))
+    for start in range(0, len(originals), chunk):
+        stop = min(start + chunk, len(originals))
+        target = out[start * E : stop * E]
+        if draws is None and not channels_last:
+            # Bytes in the ordinary layout can be worked on where they end up.
+            _by_image(target, E).copy_(originals[start:stop, None])
+            _apply_slots(target, subpolicies[start:stop].flatten(), pool)
+            continue
+        candidates = originals[start:stop].repeat_interleave(E, 0)
+        _apply_slots(candidates, subpolicies[start:stop].flatten(), pool)
+        if default is None or draws is None:
+            target.copy_(candidates)
+        else:
+            finish(candidates, default, draws.rows(start, stop), target)
+    return _by_image(out, E)
+
+
+def _by_image(candidates: Tensor, E: int) -> Tensor:
+    split: Tensor = torch.unflatten(candidates, 0, (len(candidates) // E, E))
+    return split
+
+
+def _apply_slots(candidates: Tensor, subpolicies: SubPolicies, pool: Tensor) -> None:
+    """Apply sub-policies `[N,K]` to uint8 `candidates` [N,C,H,W], in place."""
+    for k in range(subpolicies.shape[-1]):
+        transform_in_place(
+            candidates,
+            torch.where(subpolicies.applied[:, k], subpolicies.operation[:, k], -1),
+            subpolicies.argument[:, k],
+            subpolicies.center[:, k],
+            pool,
+            subpolicies.partner[:, k],
+            subpolicies.operations,
+        )
+
+
+def render_in_kernels(
+    originals: Tensor,
+    subpolicies: SubPolicies,
+    default: DefaultAugmentation | None,
+    draws: DefaultDraws | None,
+    pool: Tensor,
+    dtype: torch.dtype,
+    channels_last: bool,
+) -> Tensor:
+    """As `render`, in kernels."""
+    from divaug.kernels.render import jitter_kernel, render_kernel
+
+    E = subpolicies.shape[1]
+    out = _empty(originals, E, default, dtype, channels_last)
+    names = ("operation", "applied", "argument", "center", "partner")
+    sub = tuple(getattr(subpolicies, name).contiguous() for name in names)
+    if default is None or draws is None:
+        render_kernel(out, originals, E, sub, pool, None, None, channels_last)
+    elif default.photometric is None:
+        scale, bias = (values * (3 // len(values)) for values in default.scale_and_bias())
+        render_kernel(
+            out,
+            originals,
+            E,
+            sub,
+            pool,
+            (draws.offset, draws.flip, draws.center),
+            (default.padding, default.cutout, (*scale, *bias)),
+            channels_last,
+        )
+    else:
+        size = originals.shape[1:]
+        between = torch.empty((len(out), *size), dtype=torch.uint8, device=out.device)
+        render_kernel(between, originals, E, sub, pool, None, None, False)
+        chunk = max(1, CHUNK_CANDIDATE_PIXELS // (E * size[1] * size[2]))
+        for start in range(0, len(originals), chunk):
+            part = slice(start * E, min(start + chunk, len(originals)) * E)
+            rows = draws.rows(start, start + chunk)
+            finish(between[part], default, rows, out[part], jitter_kernel)
+    return _by_image(out, E)
