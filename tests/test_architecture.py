@@ -31,6 +31,7 @@ STAGES = (
     ("selection",),
     ("diversity",),
     ("records",),
+    ("source",),
     ("plugin",),
     ("views",),
     ("augmenters",),

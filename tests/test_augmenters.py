@@ -116,7 +116,7 @@ def test_records_count_what_was_kept_and_reset_in_place(name, images):
     with pytest.raises(ValueError, match="nothing was augmented"):
         augment.record()
     augment(images)
-    tensors = augment._sums.applied
+    tensors = augment.source.sums.applied
     augment(images)
     record = augment.record()
     per_view = 3 if name == "randaugment-xS" else 2
@@ -129,7 +129,7 @@ def test_records_count_what_was_kept_and_reset_in_place(name, images):
     assert all(record.operations[o] <= record.drawn[o] for o in record.drawn)
     assert math.isnan(record.diversity_kept) == (name != "divaug")
     augment.reset_record()
-    assert augment._sums.applied is tensors  # a captured graph still writes to these
+    assert augment.source.sums.applied is tensors  # a captured graph still writes to these
     with pytest.raises(ValueError, match="nothing was augmented"):
         augment.record()
     augment(images)

@@ -1,9 +1,6 @@
 """The expansion kernels make what batched PyTorch makes, bit by bit, and nobody waits."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,26 +9,16 @@ from divaug import DivAug, expand, kernels, operations, policies, replay, select
 from divaug.default_augmentation import cifar10
 from divaug.operations.magnitude import Range
 from tests.reference import kernel_cases
+from tests.reference.interpreter import run_interpreted
 from tests.reference.poison import PATTERN, poisoned_memory
 
-ROOT = Path(__file__).parent.parent
 pytest.importorskip("triton")
 
 
 def test_equal_to_torch_in_the_interpreter():
-    environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    path = [str(ROOT / "src"), str(ROOT), environment.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.reference.run_expand_kernel"],
-        cwd=ROOT,
-        env=environment | {"PYTHONPATH": os.pathsep.join(filter(None, path))},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    printed = run_interpreted("tests.reference.run_expand_kernel")
     cases = len(kernel_cases.SMALL) + len(kernel_cases.APART)
-    assert done.stdout.split() == ["compared", str(cases)]
+    assert printed == ["compared", str(cases)]
 
 
 def test_poison_reaches_every_layout():

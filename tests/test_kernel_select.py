@@ -1,34 +1,19 @@
 """The selection kernel chooses what batched PyTorch chooses, index by index."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 
 from divaug import select
 from divaug.selection import METHODS
+from tests.reference.interpreter import run_interpreted
 from tests.test_selection import awkward, realistic
 
-ROOT = Path(__file__).parent.parent
 pytest.importorskip("triton")
 
 
 def test_equal_to_torch_in_the_interpreter():
-    environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    path = [str(ROOT / "src"), str(ROOT), environment.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.reference.run_select_kernel"],
-        cwd=ROOT,
-        env=environment | {"PYTHONPATH": os.pathsep.join(filter(None, path))},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.split() == ["compared", "72"]
+    printed = run_interpreted("tests.reference.run_select_kernel")
+    assert printed == ["compared", "72"]
 
 
 @pytest.mark.gpu

@@ -248,11 +248,11 @@ def test_what_was_not_measured_is_not_a_number():
 
 def test_resetting_begins_a_new_record():
     augment = DivAug(network(), 4, 2)
-    with pytest.raises(ValueError, match="call the plug-in first"):
+    with pytest.raises(ValueError, match="call the augmenter first"):
         augment.record()
     augment(IMAGES)
     augment.reset_record()
-    with pytest.raises(ValueError, match="call the plug-in first"):
+    with pytest.raises(ValueError, match="call the augmenter first"):
         augment.record()
     augment(IMAGES[:2])
     assert augment.record().images == 2
@@ -267,7 +267,7 @@ def test_selecting_and_recording_never_wait_for_the_device():
     with NoWaiting():
         for method in METHODS:
             chosen = select(probs, 2, method, step=torch.tensor(1))
-        augment._note(probs, chosen, subpolicies)
+        augment.source.finish(subpolicies, chosen, probs)
     with pytest.raises(AssertionError, match="wait"), NoWaiting():
         probs.max().item()
 

@@ -5,16 +5,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from divaug.default_augmentation import DefaultAugmentation, plain
-from divaug.expansion import expand
+from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.checks import unknown_name
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
-from divaug.randomness import check_seed
-from divaug.records import Record, Sums
+from divaug.records import Record
 from divaug.scoring import dtype_of, score
 from divaug.selection import METHODS, select
-from divaug.subpolicies import SubPolicies
+from divaug.source import Source, repeat_labels
 
 __all__ = ["DivAug", "Record"]
 
@@ -74,19 +72,19 @@ class DivAug:
             raise ValueError(unknown_name("method", str(method), tuple(METHODS)))
         check_policy(policy)
         self.model = model
-        self.num_candidates = num_candidates
         self.num_selected = num_selected
-        self.policy = policy or Uniform()
-        self.default = default
         self.method = method
-        self.seed = check_seed(seed)
-        self.pool = pool
         self.dtype = dtype
-        self.channels_last = channels_last
         self.chunk_size = chunk_size
-        self.backend = backend
-        self._step = torch.zeros((), dtype=torch.int64)
-        self._sums: Sums | None = None
+        self.source = Source(
+            policy or Uniform(),
+            default,
+            num_candidates,
+            seed=seed,
+            pool=pool,
+            channels_last=channels_last,
+            backend=backend,
+        )
 
     @property
     def views(self) -> int:
@@ -115,75 +113,44 @@ class DivAug:
             Images `[B·S,C,H,W]` and labels `[B·S,…]`, image-major: the S views of the first image,
             then those of the second.
         """
-        if labels is not None and len(labels) != len(images):
-            raise ValueError(
-                f"`labels` must have one entry per image, got {len(labels)} for {len(images)}."
-            )
-        self._step = self._step.to(images.device)
-        candidates, subpolicies = expand(
-            images,
-            self.num_candidates,
-            self.policy,
-            self.default or plain((0.0,) * images.shape[1], (1.0,) * images.shape[1]),
-            self.seed,
-            index,
-            step=self._step,
-            epoch=epoch,
-            pool=self.pool,
-            dtype=self.dtype or dtype_of(self.model),
-            channels_last=self.channels_last,
-            backend=self.backend,
-        )
-        probs = self._score(candidates)
+        repeated = repeat_labels(labels, images, self.num_selected)
+        dtype = self.dtype or dtype_of(self.model)
+        candidates, subpolicies = self.source.candidates(images, index, epoch, dtype)
+        rule, probs = METHODS[self.method], None
+        if rule.needs_probs:
+            probs = score(self.model, candidates, chunk_size=self.chunk_size)
         chosen = select(
-            probs,
+            _nobody_asked(candidates) if probs is None else probs,
             self.num_selected,
             self.method,
-            self.seed,
-            step=self._step,
+            self.source.seed,
+            step=self.source.step,
             index=index,
-            backend=None if self.method == "exact" else self.backend,
+            backend=self.source.backend if rule.kernel is not None else None,
         )
-        self._note(probs, chosen, subpolicies)
-        self._step += 1
-        kept = _take(candidates, chosen, self.channels_last)
-        repeated = None if labels is None else labels.repeat_interleave(self.num_selected, 0)
-        return kept, repeated
-
-    def _score(self, candidates: Tensor) -> Tensor:
-        if METHODS[self.method].needs_probs:
-            return score(self.model, candidates, chunk_size=self.chunk_size)
-        # Nobody asked the model: its predictions, and so their diversity, are not a number.
-        return torch.full((*candidates.shape[:2], 2), torch.nan, device=candidates.device)
-
-    def _note(self, probs: Tensor, chosen: Tensor, subpolicies: SubPolicies) -> None:
-        if self._sums is None or self._sums.applied.device != probs.device:
-            names = [operation.name for operation in subpolicies.operations]
-            self._sums = Sums.zeros(names, probs.device)
-        self._sums.add(subpolicies, chosen)
-        self._sums.add_diversity(probs, chosen)
+        self.source.finish(subpolicies, chosen, probs)
+        return _take(candidates, chosen, self.source.channels_last), repeated
 
     def record(self) -> Record:
         """What was kept since the last `reset_record`; waits for the device."""
-        if self._sums is None or not int(self._sums.images):
-            raise ValueError("nothing was augmented yet: call the plug-in first.")
-        return self._sums.to_record()
+        return self.source.record()
 
     def reset_record(self) -> None:
         """Start a new record."""
-        if self._sums is not None:
-            self._sums.reset()
+        self.source.reset_record()
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs to draw what the uninterrupted one would have."""
-        return {"step": int(self._step), "seed": self.seed}
+        return self.source.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where `state_dict` was taken."""
-        if set(state) != {"step", "seed"}:
-            raise ValueError(f"the state must hold `step` and `seed`, got {sorted(state)}.")
-        self.seed = int(state["seed"])
-        self._step.fill_(int(state["step"]))
+        self.source.load_state_dict(state)
+
+
+def _nobody_asked(candidates: Tensor) -> Tensor:
+    """Predictions for a rule that does not look at them."""
+    return torch.full((*candidates.shape[:2], 2), 0.5, device=candidates.device)
 
 
 def _take(candidates: Tensor, chosen: Tensor, channels_last: bool) -> Tensor:

@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from divaug.default_augmentation import DefaultAugmentation, plain
-from divaug.expansion import expand
+from divaug.default_augmentation import DefaultAugmentation
 from divaug.policies import Identity, Policy
-from divaug.randomness import check_seed
-from divaug.records import Record, Sums
+from divaug.policies.base import check_policy
+from divaug.records import Record
+from divaug.source import Source, repeat_labels
 
 __all__ = ["Views"]
 
@@ -53,16 +53,18 @@ class Views:
             raise ValueError(
                 f"`num_views` must be a whole number of at least 1, got {num_views!r}."
             )
-        self.policy = policy or Identity()
-        self.default = default
+        check_policy(policy)
         self.views = num_views
-        self.seed = check_seed(seed)
-        self.pool = pool
         self.dtype = dtype
-        self.channels_last = channels_last
-        self.backend = backend
-        self._step = torch.zeros((), dtype=torch.int64)
-        self._sums: Sums | None = None
+        self.source = Source(
+            policy or Identity(),
+            default,
+            num_views,
+            seed=seed,
+            pool=pool,
+            channels_last=channels_last,
+            backend=backend,
+        )
 
     def __call__(
         self,
@@ -73,51 +75,24 @@ class Views:
         epoch: int | Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Augment a batch; see `DivAug.__call__`."""
-        if labels is not None and len(labels) != len(images):
-            raise ValueError(
-                f"`labels` must have one entry per image, got {len(labels)} for {len(images)}."
-            )
-        self._step = self._step.to(images.device)
-        candidates, subpolicies = expand(
-            images,
-            self.views,
-            self.policy,
-            self.default or plain((0.0,) * images.shape[1], (1.0,) * images.shape[1]),
-            self.seed,
-            index,
-            step=self._step,
-            epoch=epoch,
-            pool=self.pool,
-            dtype=self.dtype or torch.float32,
-            channels_last=self.channels_last,
-            backend=self.backend,
-        )
-        if self._sums is None or self._sums.applied.device != images.device:
-            names = [operation.name for operation in subpolicies.operations]
-            self._sums = Sums.zeros(names, images.device)
-        self._sums.add(subpolicies)
-        self._step += 1
-        repeated = None if labels is None else labels.repeat_interleave(self.views, 0)
+        repeated = repeat_labels(labels, images, self.views)
+        dtype = self.dtype or torch.float32
+        candidates, subpolicies = self.source.candidates(images, index, epoch, dtype)
+        self.source.finish(subpolicies)
         return candidates.flatten(0, 1), repeated
 
     def record(self) -> Record:
         """What was applied since the last `reset_record`; waits for the device."""
-        if self._sums is None or not int(self._sums.images):
-            raise ValueError("nothing was augmented yet: call the augmenter first.")
-        return self._sums.to_record()
+        return self.source.record()
 
     def reset_record(self) -> None:
         """Start a new record."""
-        if self._sums is not None:
-            self._sums.reset()
+        self.source.reset_record()
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs to draw what the uninterrupted one would have."""
-        return {"step": int(self._step), "seed": self.seed}
+        return self.source.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where `state_dict` was taken."""
-        if set(state) != {"step", "seed"}:
-            raise ValueError(f"the state must hold `step` and `seed`, got {sorted(state)}.")
-        self.seed = check_seed(int(state["seed"]))
-        self._step.fill_(int(state["step"]))
+        self.source.load_state_dict(state)

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from divaug.benchmarks.clocks import WARM_UP, milliseconds, stretches
 from divaug.datasets import Dataset
-from divaug.expansion import expand
 from divaug.plugin import DivAug
 from divaug.recipes import Recipe
 from divaug.scoring import logits_of, score
@@ -198,23 +197,11 @@ def _works(parts: Parts, inputs: Inputs, hardware: Hardware) -> dict[str, Callab
 def _augmenting(parts: Parts, batch: Batch, hardware: Hardware) -> dict[str, Callable[[], object]]:
     augment = parts.augment
     assert isinstance(augment, DivAug | Views)
-    number = augment.num_candidates if isinstance(augment, DivAug) else augment.views
+    source = augment.source
     when = torch.zeros((), dtype=torch.int64, device=hardware.device)
 
     def widen() -> Tensor:
-        return expand(
-            batch.images,
-            number,
-            augment.policy,
-            augment.default,
-            augment.seed,
-            batch.indices,
-            step=when,
-            epoch=parts.step.epoch,
-            pool=augment.pool,
-            dtype=hardware.dtype,
-            channels_last=hardware.channels_last,
-        )[0]
+        return source.candidates(batch.images, batch.indices, parts.step.epoch, hardware.dtype)[0]
 
     works: dict[str, Callable[[], object]] = {"expand": widen}
     if isinstance(augment, DivAug) and METHODS[augment.method].needs_probs:
@@ -230,7 +217,7 @@ def _augmenting(parts: Parts, batch: Batch, hardware: Hardware) -> dict[str, Cal
             probs,
             augment.num_selected,
             augment.method,
-            augment.seed,
+            source.seed,
             step=when,
             index=batch.indices,
         )

@@ -104,17 +104,17 @@ def _choose(
     images = pool[index]
     finished, subpolicies = expand(
         images,
-        augment.num_candidates,
-        augment.policy,
+        augment.source.num_candidates,
+        augment.source.policy,
         default,
-        augment.seed,
+        augment.source.seed,
         index,
         step=step,
         pool=pool,
     )
     probs = score(augment.model, finished)
     chosen = select(
-        probs, augment.num_selected, augment.method, augment.seed, step=step, index=index
+        probs, augment.num_selected, augment.method, augment.source.seed, step=step, index=index
     )
     return Choice(images, _to_bytes(finished, default), subpolicies, probs, chosen)
 

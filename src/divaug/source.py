@@ -1,0 +1,127 @@
+"""Where an augmenter gets its candidates: `expand` with its settings, a step and a record."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from divaug.default_augmentation import DefaultAugmentation, plain
+from divaug.expansion import expand
+from divaug.policies import Policy
+from divaug.randomness import check_seed
+from divaug.records import Record, Sums
+from divaug.subpolicies import SubPolicies
+
+__all__ = ["Source", "repeat_labels"]
+
+
+class Source:
+    """Candidates of one batch after the other, the step counted on the device.
+
+    Args:
+        policy: what sub-policies are drawn from.
+        default: the default augmentation; None for bytes scaled to [0, 1].
+        num_candidates: candidates of each image.
+        seed: decides every draw, together with the step and the samples' numbers.
+        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from; None for the batch.
+        channels_last: whether candidates are stored with their channels last.
+        backend: "torch" or "triton" to force one; None to choose.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        default: DefaultAugmentation | None,
+        num_candidates: int,
+        *,
+        seed: int,
+        pool: Tensor | None,
+        channels_last: bool,
+        backend: str | None,
+    ) -> None:
+        self.policy = policy
+        self.default = default
+        self.num_candidates = num_candidates
+        self.seed = check_seed(seed)
+        self.pool = pool
+        self.channels_last = channels_last
+        self.backend = backend
+        self.step = torch.zeros((), dtype=torch.int64)
+        self.sums: Sums | None = None
+
+    def candidates(
+        self,
+        images: Tensor,
+        index: Tensor | None,
+        epoch: int | Tensor | None,
+        dtype: torch.dtype,
+    ) -> tuple[Tensor, SubPolicies]:
+        """The candidates of this step, `[B,E,C,H,W]`, and their sub-policies."""
+        self.step = self.step.to(images.device)
+        channels = images.shape[1]
+        return expand(
+            images,
+            self.num_candidates,
+            self.policy,
+            self.default or plain((0.0,) * channels, (1.0,) * channels),
+            self.seed,
+            index,
+            step=self.step,
+            epoch=epoch,
+            pool=self.pool,
+            dtype=dtype,
+            channels_last=self.channels_last,
+            backend=self.backend,
+        )
+
+    def finish(
+        self, subpolicies: SubPolicies, chosen: Tensor | None = None, probs: Tensor | None = None
+    ) -> None:
+        """Note what was kept and go on to the next step.
+
+        Args:
+            subpolicies: `[B,E,K]`.
+            chosen: `[B,S]`, what was kept of them; None for all.
+            probs: `[B,E,D]`, the predictions the choice was made by; None where nobody asked.
+        """
+        if self.sums is None or self.sums.applied.device != subpolicies.device:
+            self.sums = Sums.zeros(
+                [operation.name for operation in subpolicies.operations], subpolicies.device
+            )
+        self.sums.add(subpolicies, chosen)
+        if probs is not None and chosen is not None:
+            self.sums.add_diversity(probs, chosen)
+        self.step += 1
+
+    def record(self) -> Record:
+        """What was kept since the last `reset_record`; waits for the device."""
+        if self.sums is None or not int(self.sums.images):
+            raise ValueError("nothing was augmented yet: call the augmenter first.")
+        return self.sums.to_record()
+
+    def reset_record(self) -> None:
+        """Start a new record."""
+        if self.sums is not None:
+            self.sums.reset()
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs to draw what the uninterrupted one would have."""
+        return {"step": int(self.step), "seed": self.seed}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue where `state_dict` was taken."""
+        if set(state) != {"step", "seed"}:
+            raise ValueError(f"the state must hold `step` and `seed`, got {sorted(state)}.")
+        self.seed = check_seed(int(state["seed"]))
+        self.step.fill_(int(state["step"]))
+
+
+def repeat_labels(labels: Tensor | None, images: Tensor, views: int) -> Tensor | None:
+    """Each image's label `views` times, image-major; hard, soft or none, never changed."""
+    if labels is None:
+        return None
+    if len(labels) != len(images):
+        raise ValueError(
+            f"`labels` must have one entry per image, got {len(labels)} for {len(images)}."
+        )
+    return labels.repeat_interleave(views, 0)
