@@ -20,6 +20,7 @@ STAGES = (
     ("tables",),
     ("operations",),
     ("randomness",),
+    ("fixed_point",),
     ("subpolicies",),
     ("policies",),
     ("kernels",),
@@ -38,7 +39,7 @@ STAGES = (
 )
 RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
 # What kernels may look up: numbers and tables, never a stage that calls them.
-KERNELS_MAY_IMPORT = ("kernels", "randomness", "operations", "policies.table")
+KERNELS_MAY_IMPORT = ("kernels", "randomness", "fixed_point", "operations", "policies.table")
 PUBLIC = [
     "DefaultAugmentation",
     "DivAug",

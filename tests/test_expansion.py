@@ -1,5 +1,6 @@
 """Expansion: shapes and layouts, what a candidate depends on, memory, and refusals."""
 
+import dataclasses
 import weakref
 
 import pytest
@@ -261,3 +262,37 @@ def test_the_count_of_live_bytes_counts():
 def test_wrong_arguments_are_refused(change, error, message):
     with pytest.raises(error, match=message):
         expand(**({"images": IMAGES, "num_candidates": 2} | change))
+
+
+def test_a_pool_that_does_not_lie_in_order_is_refused():
+    with pytest.raises(ValueError, match=r"`pool` must be contiguous.*pool.contiguous\(\) once"):
+        expand(IMAGES, 2, pool=POOL.contiguous(memory_format=torch.channels_last))
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "message"),
+    [
+        (1.5, TypeError, "`step` must be an int or an integer tensor, got float"),
+        (torch.tensor([1, 2]), ValueError, r"one integer without axes, got \(2,\)"),
+        (torch.tensor(1.0), ValueError, "one integer without axes"),
+    ],
+)
+def test_a_step_that_is_none(step, error, message):
+    with pytest.raises(error, match=message):
+        expand(IMAGES, 2, step=step)
+
+
+def test_replay_wants_partners_of_the_pool():
+    _, drawn = expand(IMAGES, 2, pool=POOL, index=torch.arange(len(IMAGES)))
+    far = dataclasses.replace(drawn, partner=drawn.partner + len(POOL))
+    with pytest.raises(ValueError, match="pass the `pool` that they were drawn with"):
+        expansion.replay(IMAGES, far, pool=POOL)
+    with pytest.raises(TypeError, match="`subpolicies` must be SubPolicies, got NoneType"):
+        expansion.replay(IMAGES, None)
+
+
+def test_default_and_dtype_must_be_what_they_say():
+    with pytest.raises(TypeError, match=r"default_augmentation.cifar10\(\), got str"):
+        expand(IMAGES, 2, default="cifar10")
+    with pytest.raises(TypeError, match=r"`dtype` must be a torch.dtype, got str"):
+        expand(IMAGES, 2, default=cifar10(), dtype="float32")

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from divaug import DivAug, expand, kernels, operations, policies, replay, select
-from divaug.default_augmentation import cifar10
-from divaug.operations.magnitude import Range
+from divaug.default_augmentation import cifar10, imagenet
 from tests.reference import kernel_cases
 from tests.reference.interpreter import run_interpreted
 from tests.reference.poison import PATTERN, poisoned_memory
@@ -17,7 +16,7 @@ pytest.importorskip("triton")
 
 def test_equal_to_torch_in_the_interpreter():
     printed = run_interpreted("tests.reference.run_expand_kernel")
-    cases = len(kernel_cases.SMALL) + len(kernel_cases.APART)
+    cases = len(kernel_cases.SMALL) + len(kernel_cases.APART) + 2  # and all pairs, both ways
     assert printed == ["compared", str(cases)]
 
 
@@ -53,10 +52,18 @@ class TestChoice:
             kernels.use_triton("triton", torch.device("cuda"))
 
     def test_operations_of_ones_own_have_no_kernel(self):
-        mirror = operations.Operation("Mirror", lambda x, *_: x.flip(3))
-        policy = policies.Uniform(extra=((mirror, Range(0.0, 0.0, "test")),))
-        with pytest.raises(ValueError, match="operations of your own"):
-            expand(torch.zeros(1, 3, 4, 4, dtype=torch.uint8), 2, policy, backend="triton")
+        lacking = kernels.without_kernel((*operations.OPERATIONS, "Mirror"))
+        assert not kernels.use_triton(None, torch.device("cuda"), lacking)
+        with pytest.raises(ValueError, match=r"operations of your own \(Mirror\)"):
+            kernels.use_triton("triton", torch.device("cuda"), lacking)
+
+    def test_the_kernels_know_the_sixteen_operations(self):
+        assert kernels.KERNEL_OPERATIONS == operations.OPERATIONS
+
+    def test_another_table_of_operations_is_not_theirs(self):
+        assert kernels.without_kernel(operations.OPERATIONS) is None
+        assert "no kernel" in kernels.without_kernel(("Invert",))
+        assert "(Mirror)" in kernels.without_kernel((*operations.OPERATIONS, "Mirror"))
 
     def test_exact_selection_has_no_kernel(self):
         with pytest.raises(ValueError, match='"exact" has no kernel'):
@@ -72,24 +79,32 @@ class TestOnTheDevice:
             os.urandom(4)
         )  # fresh inputs in every run; the seed is in the message
         images = kernel_cases.images_of(case, seed % 2**31)
-        expected, drawn = kernel_cases.run(case, images, "torch", seed)
+        pool = kernel_cases.images_of((9, *case[1:]), seed % 2**30)
+        index = torch.arange(2 * len(images))[::2]
+        here = {"pool": pool.cuda(), "index": index.cuda()}
+        expected, drawn = kernel_cases.run(case, images, "torch", seed, pool=pool, index=index)
         with poisoned_memory():
-            found, drawn_by_kernel = kernel_cases.run(case, images.cuda(), "triton", seed)
-        batched, _ = kernel_cases.run(case, images.cuda(), "torch", seed)
+            found, drawn_by_kernel = kernel_cases.run(case, images.cuda(), "triton", seed, **here)
+        batched, _ = kernel_cases.run(case, images.cuda(), "torch", seed, **here)
         assert drawn.equal(drawn_by_kernel.to("cpu")), f"seed {seed}: other draws"
         assert torch.equal(found, batched), f"seed {seed}: other pixels than on the same device"
         assert torch.equal(found.cpu(), expected), f"seed {seed}: other pixels than on the CPU"
-        assert torch.equal(replay(images.cuda(), drawn.to("cuda")).cpu(), replay(images, drawn))
+        again = replay(images.cuda(), drawn.to("cuda"), pool=pool.cuda())
+        assert torch.equal(again.cpu(), replay(images, drawn, pool=pool))
 
     def test_nobody_waits(self):
         images = kernel_cases.images_of(kernel_cases.LARGE["CIFAR"], 3).cuda()
         probs = torch.rand(256, 8, 10, device="cuda").softmax(-1)
         step = torch.zeros((), dtype=torch.int64, device="cuda")
+        model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 10)).cuda()
+        augment = DivAug(model, default=cifar10())
 
         def both(when):
             for policy in (None, policies.RandAugment(3, 4), policies.PBA()):
                 expand(images, 8, policy, cifar10(), 1, step=when, epoch=when)
+            expand(images[:8], 2, None, imagenet(24), 1, step=when)
             select(probs, 4, step=when)
+            augment(images)
 
         both(step)  # tables are copied to the device once
         torch.cuda.synchronize()
@@ -142,7 +157,10 @@ class TestOnTheDevice:
     @pytest.mark.parametrize(("batch", "candidates", "side"), [(128, 8, 32), (64, 4, 224)])
     def test_memory_beyond_the_result(self, batch, candidates, side):
         images = torch.randint(0, 256, (batch, 3, side, side), dtype=torch.uint8, device="cuda")
-        run = lambda: expand(images, candidates, None, cifar10(), dtype=torch.bfloat16)  # noqa: E731
+
+        def run():
+            return expand(images, candidates, None, cifar10(), dtype=torch.bfloat16)
+
         run()
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()

@@ -334,3 +334,15 @@ def test_labels_must_fit_the_images():
 def test_normalised_images_are_refused_with_the_remedy():
     with pytest.raises(ValueError, match="Normalize"):
         divaug.DivAug(network())(torch.randn(2, 3, 8, 8, generator=samples.generator(0)))
+
+
+def test_an_empty_batch_stays_empty():
+    augment = DivAug(network(), 4, 2)
+    images, labels = augment(IMAGES[:0], torch.zeros(0, dtype=torch.int64))
+    assert images.shape == (0, *IMAGES.shape[1:])
+    assert len(labels) == 0
+
+
+def test_images_of_the_wrong_rank_are_named():
+    with pytest.raises(ValueError, match="`images` must have four axes"):
+        DivAug(network(), 4, 2)(IMAGES[0])

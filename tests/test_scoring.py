@@ -220,3 +220,13 @@ def test_wrong_candidates_are_refused():
         score(network(), CANDIDATES[:0])
     with pytest.raises(ValueError, match="chunk_size"):
         score(network(), CANDIDATES, chunk_size=0)
+
+
+def test_generators_are_left_alone_by_a_model_that_draws():
+    class Noisy(torch.nn.Module):
+        def forward(self, images):
+            return torch.rand(len(images), 3)
+
+    before = torch.get_rng_state()
+    score(Noisy(), torch.rand(2, 3, 1, 4, 4, generator=torch.Generator().manual_seed(1)))
+    assert torch.equal(torch.get_rng_state(), before)

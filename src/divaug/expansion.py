@@ -7,12 +7,11 @@ from divaug import kernels
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
-from divaug.operations.table import TABLE
 from divaug.policies import Policy, Uniform
-from divaug.policies.base import TablePolicy, check_policy
+from divaug.policies.base import check_policy
 from divaug.policies.table import Partners
-from divaug.randomness import Stream, check_index, check_seed
-from divaug.rendering import draw, draw_in_kernel, render, render_in_kernels
+from divaug.randomness import Stream, check_index, check_seed, check_step
+from divaug.rendering import Renderer, draw, draw_in_kernel, render, render_in_kernels
 from divaug.subpolicies import SubPolicies
 
 __all__ = ["expand", "replay"]
@@ -40,7 +39,8 @@ def expand(
     and 32 MiB more where the default augmentation resizes.
 
     Args:
-        images: uint8 `[B,C,H,W]` (or float in [0, 1], quantised to 8 bits).
+        images: uint8 `[B,C,H,W]` (or float in [0, 1], quantised to 8 bits; checking its range
+            makes the host wait for the device).
         num_candidates: E.
         policy: what sub-policies are drawn from; None for DivAug's universal set.
         default: the default augmentation that follows, ending in normalised floats; None to return
@@ -67,19 +67,25 @@ def expand(
     check_images(images)
     originals = to_bytes(images).contiguous()
     _check(num_candidates, policy, default, dtype, images.shape[1])
-    stream = Stream(check_seed(seed), step, check_index(index, len(images), images.device))
+    when = check_step(step, images.device)
+    stream = Stream(check_seed(seed), when, check_index(index, len(images), images.device))
     shared = _check_pool(pool, originals)
     own = stream.index if pool is not None else check_index(None, len(images), images.device)
     size = (images.shape[2], images.shape[3])
     partners = Partners(len(shared), own)
-    chosen = policy or Uniform()
-    triton = kernels.use_triton(backend, images.device, _beyond_kernels(chosen))
+    triton = kernels.use_triton(backend, images.device)
     subpolicies, draws = (draw_in_kernel if triton else draw)(
-        chosen, default, stream, num_candidates, size, partners, epoch
+        policy or Uniform(), default, stream, num_candidates, size, partners, epoch
     )
     kind = (dtype or torch.float32) if default else torch.uint8
-    run = render_in_kernels if triton else render
+    run = _renderer(backend, subpolicies)
     return run(originals, subpolicies, default, draws, shared, kind, channels_last), subpolicies
+
+
+def _renderer(backend: str | None, subpolicies: SubPolicies) -> Renderer:
+    """What turns these sub-policies into pixels: kernels know the sixteen operations only."""
+    lacking = kernels.without_kernel(subpolicies.names)
+    return render_in_kernels if kernels.use_triton(backend, subpolicies.device, lacking) else render
 
 
 def replay(
@@ -102,23 +108,29 @@ def replay(
     """
     check_images(images)
     originals = to_bytes(images).contiguous()
+    if not isinstance(subpolicies, SubPolicies):
+        raise TypeError(f"`subpolicies` must be SubPolicies, got {type(subpolicies).__name__}.")
     if subpolicies.operation.ndim != 3 or len(subpolicies) != len(images):
         raise ValueError(
             f"`subpolicies` must be [B,E,K] with B={len(images)}, got {tuple(subpolicies.shape)}."
         )
+    if subpolicies.device != images.device:
+        raise ValueError(
+            f"`subpolicies` are on {subpolicies.device} and `images` on {images.device}; move them "
+            "with subpolicies.to(images.device)."
+        )
     shared = _check_pool(pool, originals)
-    own = len(subpolicies.operations) > len(TABLE)
-    triton = kernels.use_triton(backend, images.device, _OWN_OPERATIONS if own else None)
-    run = render_in_kernels if triton else render
+    _check_partners(subpolicies.partner, len(shared))
+    run = _renderer(backend, subpolicies)
     return run(originals, subpolicies, None, None, shared, torch.uint8, False)
 
 
-_OWN_OPERATIONS = "the sub-policies hold operations of your own, which have no kernel"
-
-
-def _beyond_kernels(policy: Policy) -> str | None:
-    own = isinstance(policy, TablePolicy) and policy.extra_operations()
-    return _OWN_OPERATIONS if own else None
+def _check_partners(partner: Tensor, count: int) -> None:
+    if partner.numel() and not (int(partner.min()) >= 0 and int(partner.max()) < count):
+        raise ValueError(
+            f"`subpolicies` name partners from {int(partner.min())} to {int(partner.max())}, and "
+            f"the pool has {count} images; pass the `pool` that they were drawn with."
+        )
 
 
 def _check(
@@ -133,6 +145,13 @@ def _check(
     if not 1 <= num_candidates < 1 << 16:
         raise ValueError(f"`num_candidates` must lie in [1, 65535], got {num_candidates}.")
     check_policy(policy)
+    if default is not None and not isinstance(default, DefaultAugmentation):
+        raise TypeError(
+            "`default` must be a DefaultAugmentation such as default_augmentation.cifar10(), got "
+            f"{type(default).__name__}."
+        )
+    if dtype is not None and not isinstance(dtype, torch.dtype):
+        raise TypeError(f"`dtype` must be a torch.dtype, got {type(dtype).__name__}.")
     if dtype is not None and default is None:
         raise ValueError("`dtype` goes with `default`: without it candidates are uint8.")
     if dtype is not None and not dtype.is_floating_point:
@@ -158,5 +177,11 @@ def _check_pool(pool: Tensor | None, originals: Tensor) -> Tensor:
         raise ValueError(
             f"`pool` is on {pool.device} and `images` on {originals.device}; move it once, before "
             "training."
+        )
+    if not pool.is_contiguous():
+        # A copy in every step would be dear, and the kernels read the pool as it lies in memory.
+        raise ValueError(
+            f"`pool` must be contiguous, got strides {pool.stride()}; call pool.contiguous() once, "
+            "before training."
         )
     return pool

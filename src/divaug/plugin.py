@@ -117,7 +117,7 @@ class DivAug:
         dtype = self.dtype or dtype_of(self.model)
         candidates, subpolicies = self.source.candidates(images, index, epoch, dtype)
         rule, probs = METHODS[self.method], None
-        if rule.needs_probs:
+        if rule.needs_probs and len(images):
             probs = score(self.model, candidates, chunk_size=self.chunk_size)
         chosen = select(
             _nobody_asked(candidates) if probs is None else probs,

@@ -12,7 +12,17 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-__all__ = ["Purpose", "Stream", "Words", "below", "check_index", "check_seed", "philox", "uniform"]
+__all__ = [
+    "Purpose",
+    "Stream",
+    "Words",
+    "below",
+    "check_index",
+    "check_seed",
+    "check_step",
+    "philox",
+    "uniform",
+]
 
 Words: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -50,7 +60,10 @@ def check_seed(seed: int) -> int:
 
 
 def check_index(index: Tensor | None, batch: int, device: torch.device) -> Tensor:
-    """The samples' numbers `[B]` as int64 on `device`; 0 to B − 1 where none are given."""
+    """The samples' numbers `[B]` as int64 on `device`; 0 to B − 1 where none are given.
+
+    Only the low 32 bits of a number count: numbers that differ by 2**32 share their draws.
+    """
     if index is None:
         return torch.arange(batch, device=device)
     if not isinstance(index, Tensor) or index.is_floating_point() or index.dtype == torch.bool:
@@ -60,7 +73,22 @@ def check_index(index: Tensor | None, batch: int, device: torch.device) -> Tenso
         raise ValueError(
             f"`index` must have shape ({batch},), one number per image, got {tuple(index.shape)}."
         )
-    return index.to(device=device, dtype=torch.int64)
+    # Kernels read it as it lies in memory.
+    return index.to(device=device, dtype=torch.int64).contiguous()
+
+
+def check_step(step: int | Tensor, device: torch.device) -> int | Tensor:
+    """Return `step` as a Python int, or as an int64 tensor without axes on `device`."""
+    if isinstance(step, Tensor):
+        if step.ndim or step.is_floating_point() or step.is_complex() or step.dtype == torch.bool:
+            raise ValueError(
+                f"`step` as a tensor must be one integer without axes, got {tuple(step.shape)} "
+                f"{step.dtype}; use torch.zeros((), dtype=torch.int64) and add to it."
+            )
+        return step.to(device=device, dtype=torch.int64)
+    if isinstance(step, bool) or not isinstance(step, int):
+        raise TypeError(f"`step` must be an int or an integer tensor, got {type(step).__name__}.")
+    return step
 
 
 def philox(counter: Words, key: tuple[int, int]) -> Words:

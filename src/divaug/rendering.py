@@ -1,17 +1,42 @@
 """From sub-policies to candidates: draw and render, in batched PyTorch or in kernels."""
 
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
 import torch
 from torch import Tensor
 
 from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, finish
 from divaug.operations.execution import transform_in_place
+from divaug.operations.table import Operation
 from divaug.policies import Policy
 from divaug.policies.base import TablePolicy
 from divaug.policies.table import Partners
 from divaug.randomness import Stream
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["CHUNK_CANDIDATE_PIXELS", "draw", "draw_in_kernel", "render", "render_in_kernels"]
+__all__ = [
+    "CHUNK_CANDIDATE_PIXELS",
+    "Renderer",
+    "draw",
+    "draw_in_kernel",
+    "render",
+    "render_in_kernels",
+]
+
+#: (originals, sub-policies, default, its draws, pool, dtype, channels last) → candidates.
+Renderer: TypeAlias = Callable[
+    [
+        Tensor,
+        SubPolicies,
+        DefaultAugmentation | None,
+        DefaultDraws | None,
+        Tensor,
+        torch.dtype,
+        bool,
+    ],
+    Tensor,
+]
 
 #: Candidate pixels worked on at a time: what bounds the memory beyond the result.
 CHUNK_CANDIDATE_PIXELS = 1 << 21
@@ -44,15 +69,20 @@ def draw_in_kernel(
     from divaug.kernels.draw import draw_kernel
 
     table = None
-    if isinstance(policy, TablePolicy):
+    operations: tuple[Operation, ...] = ()
+    # A subclass that draws in its own way keeps that way.
+    if isinstance(policy, TablePolicy) and type(policy).draw is TablePolicy.draw:
         compiled = policy.table(*size, stream.index.device)
         table = (compiled.integers, compiled.floats, compiled.joint)
+        operations = compiled.operations
     simple = default is not None and default.photometric is None
     wanted = (default.padding, default.flip, size) if default is not None and simple else None
     drawn, placed = draw_kernel(stream, candidates, size, table, partners, wanted)
-    subpolicies = (
-        SubPolicies(*drawn) if table else policy.draw(stream, candidates, size, partners, epoch)
-    )
+    if table:
+        fields: list[Any] = [*drawn, operations]
+        subpolicies = SubPolicies(*fields)
+    else:
+        subpolicies = policy.draw(stream, candidates, size, partners, epoch)
     if wanted:
         return subpolicies, DefaultDraws(*placed)
     return subpolicies, default.draw(stream, candidates, size) if default else None
@@ -154,11 +184,13 @@ def render_in_kernels(
         )
     else:
         size = originals.shape[1:]
-        between = torch.empty((len(out), *size), dtype=torch.uint8, device=out.device)
-        render_kernel(between, originals, E, sub, pool, None, None, False)
         chunk = max(1, CHUNK_CANDIDATE_PIXELS // (E * size[1] * size[2]))
         for start in range(0, len(originals), chunk):
-            part = slice(start * E, min(start + chunk, len(originals)) * E)
-            rows = draws.rows(start, start + chunk)
-            finish(between[part], default, rows, out[part], jitter_kernel)
+            stop = min(start + chunk, len(originals))
+            shape = ((stop - start) * E, *size)
+            between = torch.empty(shape, dtype=torch.uint8, device=out.device)
+            part = tuple(tensor[start:stop] for tensor in sub)
+            render_kernel(between, originals[start:stop], E, part, pool, None, None, False)
+            target = out[start * E : stop * E]
+            finish(between, default, draws.rows(start, stop), target, jitter_kernel)
     return _by_image(out, E)

@@ -27,6 +27,21 @@ def dtype_of(model: nn.Module) -> torch.dtype:
     return next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
 
 
+@contextmanager
+def _generators_untouched(device: torch.device) -> Iterator[None]:
+    """Leave torch's generators as they were, whatever the model draws while it is scored."""
+    on_cpu = torch.get_rng_state()
+    # Inside a capture a generator's state is the graph's own business.
+    gpu = device.type == "cuda" and not torch.cuda.is_current_stream_capturing()
+    on_gpu = torch.cuda.get_rng_state(device) if gpu else None
+    try:
+        yield
+    finally:
+        torch.set_rng_state(on_cpu)
+        if on_gpu is not None:
+            torch.cuda.set_rng_state(on_gpu, device)
+
+
 def logits_of(output: object) -> Tensor:
     """The logits in what a model returned: a tensor, a tuple's first, or an object's `.logits`."""
     found = getattr(output, "logits", None)
@@ -44,8 +59,8 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     """Probability vectors of all candidates, leaving the model as it was.
 
     The model runs in evaluation mode without gradients; each module's mode, the BatchNorm
-    statistics and the gradients are untouched, also when the model raises. An autocast context
-    around the call is respected; the softmax is taken in float32.
+    statistics, the gradients and torch's generators are untouched, also when the model raises. An
+    autocast context around the call is respected; the softmax is taken in float32.
 
     Args:
         model: any module that returns logits; also wrapped in DDP or compiled.
@@ -71,7 +86,7 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
         raise ValueError("`candidates` is empty: there is nothing to score.")
     flat = candidates.flatten(0, 1)
     bare = _without_ddp(model)
-    with evaluating(bare), torch.no_grad():
+    with evaluating(bare), _generators_untouched(flat.device), torch.no_grad():
         parts = [_forward(bare, part) for part in torch.split(flat, chunk_size or len(flat))]
     logits = torch.cat(parts)
     return torch.softmax(logits, dim=-1).view(B, E, -1)

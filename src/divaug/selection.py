@@ -15,21 +15,16 @@ import torch
 from torch import Tensor
 
 from divaug import kernels
+from divaug.fixed_point import BITS, LARGEST_SUM
 from divaug.operations.checks import unknown_name
-from divaug.randomness import Purpose, Stream, check_index, check_seed
+from divaug.randomness import Purpose, Stream, check_index, check_seed, check_step
 
 __all__ = ["METHODS", "Method", "select", "squared_distances"]
 
-#: Bits of a probability after the point. The scalar product of two probability vectors is then
-#: below 2**53, so float64 holds it and all its partial sums exactly; a squared distance is below
-#: 2**54, and a sum over 64 candidates fits the 62 bits that the draw needs.
-BITS = 26
 #: Probabilities worked on at a time: as many as a core's cache holds.
 CHUNK_NUMBERS = 1 << 18
 MAX_CANDIDATES = 64
 MAX_SUBSETS = 20_000
-# A sum of probabilities above this is no probability vector; half precision stays well below it.
-LARGEST_SUM = (1 << BITS) + (1 << (BITS - 4))
 
 
 def _whole_numbers(probs: Tensor) -> tuple[Tensor, Tensor]:
@@ -163,7 +158,9 @@ def select(
     """Choose S of E candidates for every image.
 
     Args:
-        probs: `[B,E,D]`, the probability vectors of the candidates.
+        probs: `[B,E,D]`, the probability vectors of the candidates. A vector that is not finite,
+            or whose entries sum to more than 1.0625 (logits, say), counts as broken: it is at no
+            distance from anything.
         num_selected: S, at most E.
         method: "kmeans++" (the paper's), "uniform" (the random baseline, without replacement),
             "greedy" (always the farthest) or "exact" (the subset of largest Variance Diversity).
@@ -185,7 +182,8 @@ def select(
     if method not in METHODS:
         raise ValueError(unknown_name("method", str(method), tuple(METHODS)))
     rule = METHODS[method]
-    stream = Stream(check_seed(seed), step, check_index(index, len(probs), probs.device))
+    when = check_step(step, probs.device)
+    stream = Stream(check_seed(seed), when, check_index(index, len(probs), probs.device))
     lacking = f'method="{method}" has no kernel' if rule.kernel is None else None
     if kernels.use_triton(backend, probs.device, lacking):
         from divaug.kernels.select import select_kernel

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from divaug.default_augmentation import DefaultAugmentation, plain
 from divaug.expansion import expand
+from divaug.operations.checks import check_images
 from divaug.policies import Policy
 from divaug.randomness import check_seed
 from divaug.records import Record, Sums
@@ -57,8 +58,8 @@ class Source:
         dtype: torch.dtype,
     ) -> tuple[Tensor, SubPolicies]:
         """The candidates of this step, `[B,E,C,H,W]`, and their sub-policies."""
+        channels = check_images(images).shape[1]
         self.step = self.step.to(images.device)
-        channels = images.shape[1]
         return expand(
             images,
             self.num_candidates,

@@ -8,8 +8,9 @@ import sys
 
 import torch
 
-from divaug import kernels, replay
+from divaug import SubPolicies, kernels, operations, replay
 from divaug.kernels import render
+from divaug.operations.magnitude import argument
 from tests.reference import kernel_cases
 from tests.reference.poison import poisoned_memory
 
@@ -17,7 +18,9 @@ from tests.reference.poison import poisoned_memory
 def compare(name, case, seed):
     images = kernel_cases.images_of(case, seed)
     pool = kernel_cases.images_of((9, *case[1:]), seed + 1)
-    more = {"pool": pool, "index": torch.arange(len(images)) * 3} if seed % 2 else {}
+    # Every other sample's number: a tensor that does not lie in memory as the kernels read it.
+    index = torch.arange(2 * len(images))[::2] * 3
+    more = {"pool": pool, "index": index} if seed % 2 else {}
     expected, drawn = kernel_cases.run(case, images, "torch", seed, **more)
     with poisoned_memory():
         found, drawn_by_kernel = kernel_cases.run(case, images, "triton", seed, **more)
@@ -28,15 +31,43 @@ def compare(name, case, seed):
     assert torch.equal(again, replay(images, drawn, pool=more.get("pool"), backend="torch")), name
 
 
+def compare_all_pairs():
+    """Each operation in each slot: before Equalize, before Rotate, twice, and after Color."""
+    names = operations.OPERATIONS
+    pairs = [(a, b) for a in names for b in ("Equalize", "Rotate", a)] + [
+        ("Color", b) for b in names
+    ]
+    shape = (1, len(pairs), 2)
+    size = {"height": 9, "width": 8}
+    strength = [[argument(n, 0.7, sign=-1, **size) or 0.0 for n in pair] for pair in pairs]
+    drawn = SubPolicies(
+        operation=torch.tensor([[[names.index(n) for n in p] for p in pairs]], dtype=torch.int32),
+        applied=torch.ones(shape, dtype=torch.bool),
+        argument=torch.tensor([strength], dtype=torch.float32),
+        center=torch.full((*shape, 2), 4, dtype=torch.int32),
+        partner=torch.ones(shape, dtype=torch.int64),
+        probability=torch.ones(shape),
+        magnitude=torch.full(shape, 0.7),
+    )
+    images = kernel_cases.images_of((2, 3, 9, 8), 1)
+    found, expected = (
+        replay(images[:1], drawn, pool=images, backend=backend) for backend in ("triton", "torch")
+    )
+    for i, pair in enumerate(pairs):
+        assert torch.equal(found[0, i], expected[0, i]), pair
+
+
 def main():
     assert kernels.use_triton("triton", torch.device("cpu"))
     for seed, (name, case) in enumerate(kernel_cases.SMALL.items()):
         compare(name, case, seed)
+    compare_all_pairs()
     # The path of large images, made to serve small ones; fewer programs, since each one is slow.
     render.FUSED_PIXELS, render.PROGRAMS, render.PARTS = 16, 2, (2, 2)
     for seed, (name, case) in enumerate(kernel_cases.APART.items()):
         compare(f"{name}, apart", case, seed)
-    compared = len(kernel_cases.SMALL) + len(kernel_cases.APART)
+    compare_all_pairs()
+    compared = len(kernel_cases.SMALL) + len(kernel_cases.APART) + 2
     print("compared", compared)
 
 

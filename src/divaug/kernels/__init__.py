@@ -2,12 +2,28 @@
 
 import importlib.util
 import os
+from collections.abc import Sequence
 
 import torch
 
-__all__ = ["BACKENDS", "use_triton"]
+__all__ = ["BACKENDS", "KERNEL_OPERATIONS", "use_triton", "without_kernel"]
 
 BACKENDS = ("torch", "triton")
+#: The operations that the kernels know, in the order of the ids they know them by.
+KERNEL_OPERATIONS = (
+    "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "AutoContrast", "Invert", "Equalize",
+    "Solarize", "Posterize", "Contrast", "Color", "Brightness", "Sharpness", "Cutout",
+    "SamplePairing",
+)  # fmt: skip
+
+
+def without_kernel(names: Sequence[str]) -> str | None:
+    """Why a table of operations is beyond the kernels; None where it is theirs."""
+    if tuple(names) == KERNEL_OPERATIONS:
+        return None
+    own = [name for name in names if name not in KERNEL_OPERATIONS]
+    which = f" ({', '.join(own)})" if own else ""
+    return f"the sub-policies hold operations of your own{which}, which have no kernel"
 
 
 def _obstacle(device: torch.device) -> str | None:

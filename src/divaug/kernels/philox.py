@@ -3,7 +3,14 @@
 import triton
 import triton.language as tl
 
+from divaug import randomness
+
 __all__ = ["below", "philox", "uniform"]
+
+
+MULTIPLIERS = tl.constexpr(randomness.MULTIPLIERS)
+INCREMENTS = tl.constexpr(randomness.INCREMENTS)
+ROUNDS = tl.constexpr(randomness.ROUNDS)
 
 
 @triton.jit
@@ -21,15 +28,15 @@ def philox(seed_low, seed_high, index, step, place, purpose: tl.constexpr):
     c3 = c0 * 0 + purpose
     k0 = seed_low.to(tl.uint32)
     k1 = seed_high.to(tl.uint32)
-    for _ in tl.static_range(10):
-        high0, low0 = _mul_high_low(c0, 0xD2511F53)
-        high1, low1 = _mul_high_low(c2, 0xCD9E8D57)
+    for _ in tl.static_range(ROUNDS):
+        high0, low0 = _mul_high_low(c0, MULTIPLIERS[0])
+        high1, low1 = _mul_high_low(c2, MULTIPLIERS[1])
         c0 = high1 ^ c1 ^ k0
         c1 = low1
         c2 = high0 ^ c3 ^ k1
         c3 = low0
-        k0 = k0 + 0x9E3779B9
-        k1 = k1 + 0xBB67AE85
+        k0 = k0 + INCREMENTS[0]
+        k1 = k1 + INCREMENTS[1]
     return c0, c1, c2, c3
 
 

@@ -10,7 +10,7 @@ A pixel is one integer: its three bytes side by side, red lowest. Most operation
 import triton
 import triton.language as tl
 
-from divaug.operations import geometry
+from divaug.operations import blending, geometry
 from divaug.operations.occlusion import FILL_GREY, FILL_RGB
 from divaug.operations.table import OPERATIONS
 
@@ -30,6 +30,7 @@ BRIGHTNESS, SHARPNESS = _id("Brightness"), _id("Sharpness")
 CUTOUT, SAMPLE_PAIRING = _id("Cutout"), _id("SamplePairing")
 FILL = tl.constexpr(FILL_RGB[0] | FILL_RGB[1] << 8 | FILL_RGB[2] << 16)
 SIN_TERMS, COS_TERMS = tl.constexpr(geometry.SIN_TERMS), tl.constexpr(geometry.COS_TERMS)
+LUMA = tl.constexpr(blending.LUMA)
 FILL_L = tl.constexpr(FILL_GREY[0])
 
 
@@ -123,7 +124,7 @@ def luma(pixel, C: tl.constexpr):
     grey = pixel
     if C == 3:
         red, green, blue = channel(pixel, 0), channel(pixel, 1), channel(pixel, 2)
-        grey = (red * 19595 + green * 38470 + blue * 7471 + 32768) >> 16
+        grey = (red * LUMA[0] + green * LUMA[1] + blue * LUMA[2] + 32768) >> 16
     return grey
 
 

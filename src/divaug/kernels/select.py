@@ -5,11 +5,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from divaug.fixed_point import BITS, LARGEST_SUM
 from divaug.kernels.philox import philox
 from divaug.randomness import MASK, Purpose, Stream
 
 __all__ = ["select_kernel"]
 
+SCALE = tl.constexpr(float(1 << BITS))
+MOST = tl.constexpr(LARGEST_SUM)
 _SELECTION = tl.constexpr(int(Purpose.SELECTION))
 _FAR = tl.constexpr(0x7FFFFFFFFFFFFFFF)
 
@@ -20,7 +23,7 @@ def _fixed(p):
     bits = p.to(tl.int32, bitcast=True)
     finite = (bits & 0x7F800000) != 0x7F800000
     safe = tl.minimum(tl.maximum(tl.where(finite, p, 0.0), 0.0), 1.0)
-    return (safe * 67108864.0).to(tl.int64), finite
+    return (safe * SCALE).to(tl.int64), finite
 
 
 @triton.jit
@@ -35,7 +38,7 @@ def _usable(base, e, in_set, D, stride_e, stride_d, BLOCK_D: tl.constexpr):
         value, finite = _fixed(p.to(tl.float32))
         total += tl.sum(value, 1)
         broken += tl.sum((~finite).to(tl.int32), 1)
-    return in_set & (broken == 0) & (total <= 71303168)
+    return in_set & (broken == 0) & (total <= MOST)
 
 
 @triton.jit

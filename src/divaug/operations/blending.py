@@ -6,6 +6,10 @@ from torch import Tensor
 __all__ = ["blend", "blend_values", "color", "luma", "sample_pairing", "sharpness", "smooth"]
 
 
+#: Pillow's weights of red, green and blue in a grey value, in units of 2**-16.
+LUMA = (19595, 38470, 7471)
+
+
 def blend_values(first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
     """`first + weight·(second − first)` truncated to uint8, on float32 tensors of whole numbers.
 
@@ -27,7 +31,7 @@ def luma(images: Tensor) -> Tensor:
     if images.shape[1] == 1:
         return images[:, 0].to(torch.int32)
     red, green, blue = images.to(torch.int32).unbind(1)
-    return (red * 19595 + green * 38470 + blue * 7471 + 32768) >> 16
+    return (red * LUMA[0] + green * LUMA[1] + blue * LUMA[2] + 32768) >> 16
 
 
 def color(images: Tensor, factor: Tensor) -> Tensor:
