@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from divaug.benchmarks.clocks import WARM_UP, milliseconds, stretches
+from divaug.benchmarks.expansion import verify
 from divaug.datasets import Dataset
 from divaug.plugin import DivAug
 from divaug.recipes import Recipe
@@ -94,6 +95,8 @@ def compare(
     recipes: Sequence[Recipe], device: str | None = None, *, repeats: int = 20, eager: bool = False
 ) -> dict[str, Any]:
     """Time several recipes in one run, so that their ratio belongs to one machine and moment."""
+    if recipes and Hardware.choose(device, recipes[0].precision, eager=eager).device.type == "cuda":
+        verify(seed=1)  # raises before any time is taken
     found = [measure(recipe, device, repeats=repeats, eager=eager) for recipe in recipes]
     return {"benchmark": KIND, "cases": found, "environment": found[0]["environment"]}
 
