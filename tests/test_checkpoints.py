@@ -164,6 +164,25 @@ def test_nothing_is_unpickled(tmp_path, monkeypatch):
     assert checkpoints.load(path).step == 1
 
 
+@pytest.mark.parametrize("key", ["sha256", "step", "info"])
+def test_a_state_that_lacks_a_key_is_damaged(tmp_path, key):
+    path = checkpoints.save(tmp_path, some(1))
+    state = json.loads((path / "state.json").read_text())
+    del state[key]
+    (path / "state.json").write_text(json.dumps(state))
+    with pytest.raises(ValueError, match=f"is damaged: .*`{key}`"):
+        checkpoints.load(path)
+
+
+def test_only_the_two_tensor_files_are_read(tmp_path):
+    path = checkpoints.save(tmp_path, some(1))
+    state = json.loads((path / "state.json").read_text())
+    state["sha256"]["../elsewhere"] = "0"
+    (path / "state.json").write_text(json.dumps(state))
+    with pytest.raises(ValueError, match="must name the two tensor files"):
+        checkpoints.load(path)
+
+
 def test_a_foreign_folder_is_no_checkpoint(tmp_path):
     (tmp_path / "state.json").write_text(json.dumps({"format": "else"}))
     with pytest.raises(ValueError, match="is no checkpoint"):

@@ -339,6 +339,17 @@ def test_resuming_with_a_cut_checkpoint_takes_the_one_before_and_says_so(tmp_pat
     assert tensors(again).step == 12
 
 
+def test_resuming_without_a_whole_checkpoint_leaves_the_run_alone(tmp_path):
+    recipe = toy_recipe()
+    run(recipe, tmp_path / "run")
+    for path in (tmp_path / "run" / "checkpoints").iterdir():
+        (path / "model.safetensors").write_bytes(b"short")
+    before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
+    with pytest.raises(ValueError, match=r"no checkpoint in .* is whole.*the run is left as it is"):
+        run(recipe, tmp_path / "run", resume=True)
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
+
+
 def test_evaluation_is_exact_in_any_chunks_and_leaves_the_network_alone():
     network = models.build("tiny-resnet-8", 4, 1)
     default = default_of("toy", DATA)

@@ -252,8 +252,8 @@ def rivals_table(result: dict[str, Any]) -> Table:
             rows.append((f"{side} px", name, f"{speed:,.0f}", *times))
     notes = (
         "Draws included. torchvision's and Kornia's RandAugment (two operations) are called image "
-        "by image on tensors of the GPU; Pillow applies sub-policies of the universal set to images "
-        "that are already Pillow's.",
+        "by image on tensors of the GPU; Pillow applies sub-policies of the universal set to "
+        "images that are already Pillow's.",
         place(result["environment"]),
     )
     columns = ("size", "what", "images/s", "graph ÷ it", "calls ÷ it")

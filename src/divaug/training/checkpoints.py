@@ -97,8 +97,13 @@ def load(path: Path) -> Checkpoint:
         raise ValueError(f"{path / _STATE} is damaged: it is no JSON.") from None
     if not isinstance(state, dict) or state.get("format") != _FORMAT:
         raise ValueError(f"{path} is no checkpoint: its `format` is not {_FORMAT!r}.")
+    sums = state.get("sha256")
+    if not isinstance(sums, dict) or set(sums) != {_MODEL, _OPTIMIZER}:
+        raise ValueError(f"{path / _STATE} is damaged: `sha256` must name the two tensor files.")
+    if not isinstance(state.get("step"), int) or not isinstance(state.get("info"), dict):
+        raise ValueError(f"{path / _STATE} is damaged: `step` or `info` is missing.")
     tensors = {}
-    for name, expected in state["sha256"].items():
+    for name, expected in sums.items():
         content = (path / name).read_bytes()
         if hashlib.sha256(content).hexdigest() != expected:
             raise ValueError(f"{path / name} is damaged or cut short ({len(content):,} bytes).")
@@ -118,7 +123,7 @@ def load_latest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
         try:
             return load(path), notes
         except (ValueError, KeyError, FileNotFoundError) as error:
-            notes.append(f"{path.name} cannot be used and the one before is taken: {error}")
+            notes.append(f"{path.name} cannot be used: {str(error).rstrip('.')}.")
     return None, notes
 
 

@@ -223,8 +223,14 @@ class Loop:
     def _restore(self) -> None:
         folder = self.folder / "checkpoints"
         found, notes = checkpoints.load_latest(folder)
+        if found is None and notes:
+            # To start over would cut the run's record back to nothing.
+            raise ValueError(
+                f"no checkpoint in {folder} is whole ({' '.join(notes)}) and the run is left as it "
+                "is; bring one back, or move the folder away to start over."
+            )
         for note in notes:
-            self.told.note(note)
+            self.told.note(f"{note} The one before is taken.")
         if found is not None:
             self._load(found, folder / f"step-{found.step:08d}")
         self.processes.wait()  # until all have read what is about to be cut back

@@ -61,7 +61,7 @@ def open_run(path: str | Path) -> Opened:
     recipe = read_recipe(where)
     found, notes = checkpoints.load_latest(where / "checkpoints")
     if found is None:
-        reason = "; ".join(notes) or "it has written none yet"
+        reason = " ".join(notes).rstrip(".") or "it has written none yet"
         raise ValueError(f"the run in {where} has no checkpoint to use: {reason}.")
     last = where / "checkpoints" / f"step-{found.step:08d}"
     return Opened(last, recipe, found, tuple(notes))
