@@ -37,8 +37,11 @@ def _words(images: Tensor) -> Tensor:
     return flat.view(torch.int64) if whole else flat
 
 
-def _check_result(name: str, result: object, taken: Tensor) -> None:
-    """Refuse what an operation of the user's own must not return."""
+def _checked(name: str, result: Tensor, taken: Tensor) -> Tensor:
+    """Return what an operation made of `taken`; one of the user's own may return anything."""
+    fits = isinstance(result, Tensor) and result.shape == taken.shape
+    if fits and result.dtype == taken.dtype and result.device == taken.device:
+        return result
     wanted = f"a uint8 tensor of shape {tuple(taken.shape)} on {taken.device}, like its images"
     if not isinstance(result, Tensor):
         raise TypeError(f"{name} must return {wanted}, got {type(result).__name__}.")
@@ -47,10 +50,9 @@ def _check_result(name: str, result: object, taken: Tensor) -> None:
             f"{name} must return {wanted}, got {result.dtype}; round, clamp to [0, 255] and "
             "convert with .to(torch.uint8)."
         )
-    if result.shape != taken.shape or result.device != taken.device:
-        raise ValueError(
-            f"{name} must return {wanted}, got shape {tuple(result.shape)} on {result.device}."
-        )
+    raise ValueError(
+        f"{name} must return {wanted}, got shape {tuple(result.shape)} on {result.device}."
+    )
 
 
 def transform_in_place(
@@ -84,6 +86,5 @@ def transform_in_place(
             other = pool.index_select(0, partner[rows])
         strength = argument[rows].to(torch.float64)
         taken = images.index_select(0, rows)
-        result = this.transform(taken, strength, here, other)
-        _check_result(this.name, result, taken)
+        result = _checked(this.name, this.transform(taken, strength, here, other), taken)
         rows_of[rows] = result.flatten(1).view(rows_of.dtype)
