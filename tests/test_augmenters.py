@@ -155,6 +155,12 @@ def test_a_wrong_number_of_views_is_refused(views):
         Views(num_views=views)
 
 
+@pytest.mark.parametrize(("name", "value"), [("default", "cifar10"), ("dtype", "float32")])
+def test_wrong_settings_of_views_are_refused_at_once(name, value):
+    with pytest.raises(TypeError, match=f"`{name}` must be .* got '{value}'"):
+        Views(**{name: value})
+
+
 def test_labels_must_be_as_many_as_images(images):
     with pytest.raises(ValueError, match="one entry per image"):
         Views()(images, torch.arange(5))

@@ -114,7 +114,7 @@ BAD = [
     (("operations", "--size", "32"), "HEIGHTxWIDTH"),
     (("preview", "{tmp}/none.png"), "no such file"),
     (("preview", "{tmp}"), "is a folder"),
-    (("preview", "{tmp}/text.png"), "not an image"),
+    (("preview", "{tmp}/text.png"), "not a readable image"),
     (("preview", "{tmp}/half.png"), "damaged"),
     (("preview", "{photo}", "--out", "{tmp}/a.xyz"), ".png"),
     (("preview", "{photo}", "--out", "{tmp}/text.png/a.png"), "text.png"),

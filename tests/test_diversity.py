@@ -122,6 +122,21 @@ def test_means_keep_no_graph():
     assert not mean.compute().requires_grad
 
 
+@pytest.mark.parametrize(("labels", "error", "message"), [
+    (torch.tensor([0, 3]), ValueError, r"`labels` must lie in \[0, 2\].*got 0 to 3"),
+    (torch.tensor([-100, 1]), ValueError, r"`labels` must lie in \[0, 2\].*got -100 to 1"),
+    (torch.tensor([0, 1], dtype=torch.int32), TypeError, r"int64, got torch\.int32.*long"),
+    (torch.tensor([0.0, 1.0]), TypeError, r"int64, got torch\.float32"),
+    (torch.eye(3)[:2].long(), TypeError, r"soft `labels`.*floats, got torch\.int64.*float"),
+    (torch.eye(2), ValueError, r"`labels` \[B\] or \[B,D\].*\(2, 2\)"),
+    (torch.tensor(0), ValueError, r"`labels` \[B\] or \[B,D\]"),
+    ([0, 1], TypeError, r"`labels` must be a torch\.Tensor, got list"),
+])  # fmt: skip
+def test_labels_that_do_not_fit_are_refused(labels, error, message):
+    with pytest.raises(error, match=message):
+        loss_diversity(torch.rand(2, 4, 3), labels)
+
+
 def test_wrong_input_is_refused():
     with pytest.raises(ValueError, match=r"\[...,S,D\]"):
         variance_diversity(torch.rand(5))
@@ -133,7 +148,11 @@ def test_wrong_input_is_refused():
         loss_diversity(torch.rand(4, 3), torch.zeros(4, dtype=torch.int64))
     with pytest.raises(ValueError, match=r"\[B,S,D\]"):
         loss_diversity(torch.rand(4, 2, 3), torch.zeros(3, dtype=torch.int64))
+    with pytest.raises(TypeError, match=r"`probs` must be a torch\.Tensor, got list"):
+        variance_diversity([[0.5, 0.5]])
     labels = torch.zeros(4, dtype=torch.int64)
+    with pytest.raises(TypeError, match=r"`labels`.*got list"):
+        affinity(torch.rand(4, 3), torch.rand(4, 3), [0, 0, 0, 0])
     with pytest.raises(ValueError, match="`clean`"):
         affinity(torch.rand(4), torch.rand(4, 3), labels)
     with pytest.raises(ValueError, match="`augmented`"):

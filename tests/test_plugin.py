@@ -315,10 +315,29 @@ def test_two_processes_draw_what_one_process_draws(tmp_path):
     ({"method": "kmeans"}, ValueError, r"Did you mean 'kmeans\+\+'"),
     ({"seed": -1}, ValueError, "seed"),
     ({"policy": "Uniform"}, TypeError, "policy"),
+    ({"num_candidates": "8"}, ValueError, r"`num_candidates`.*whole number in \[1, 64\], got '8'"),
+    ({"num_candidates": 100}, ValueError, r"`num_candidates`.*in \[1, 64\], got 100"),
+    ({"num_selected": 2.0}, ValueError, "`num_selected` must be a whole number.*got 2.0"),
+    ({"chunk_size": 0}, ValueError, "`chunk_size`.*at least 1, got 0"),
+    ({"method": ["kmeans++"]}, ValueError, r"unknown method \['kmeans\+\+'\]"),
+    ({"default": "cifar10"}, TypeError, r"`default`.*default_augmentation\.cifar10\(\).*'cifar10'"),
+    ({"dtype": "float32"}, TypeError, r"`dtype` must be a torch\.dtype.*'float32'"),
+    ({"dtype": torch.uint8}, ValueError, r"`dtype` must be a float, got torch\.uint8"),
 ])  # fmt: skip
 def test_wrong_settings_are_refused_at_once(arguments, error, message):
     with pytest.raises(error, match=message):
         DivAug(network(), **arguments)
+
+
+@pytest.mark.parametrize("model", [None, F.relu, "resnet"])
+def test_a_model_that_is_no_module_is_refused(model):
+    with pytest.raises(TypeError, match=rf"`model`.*Module.*got {type(model).__name__}"):
+        DivAug(model)
+
+
+def test_as_many_candidates_as_can_be_selected_from():
+    views, _ = DivAug(network(), 64, 2)(IMAGES[:1])
+    assert len(views) == 2
 
 
 def test_a_model_of_one_class_is_refused():
@@ -329,6 +348,18 @@ def test_a_model_of_one_class_is_refused():
 def test_labels_must_fit_the_images():
     with pytest.raises(ValueError, match="5 for 6"):
         DivAug(network())(IMAGES, LABELS[:5])
+    with pytest.raises(TypeError, match=r"`labels` must be a tensor.*got list.*as_tensor"):
+        DivAug(network())(IMAGES, LABELS.tolist())
+    with pytest.raises(ValueError, match=r"`labels`.*no axes.*labels\[None\]"):
+        DivAug(network())(IMAGES[:1], LABELS[0])
+
+
+@pytest.mark.parametrize("labels", [None, LABELS], ids=["none", "labels"])
+def test_images_that_are_no_batch_are_refused(labels):
+    with pytest.raises(TypeError, match=r"`images` must be a torch\.Tensor.*ndarray"):
+        DivAug(network())(IMAGES.numpy(), labels)
+    with pytest.raises(ValueError, match="`images` must have four axes"):
+        DivAug(network())(IMAGES[0], labels)
 
 
 def test_normalised_images_are_refused_with_the_remedy():

@@ -84,3 +84,17 @@ def test_pba_beyond_its_end_stays_at_its_last_segment():
 def test_pba_without_an_epoch_is_refused():
     with pytest.raises(ValueError, match="`epoch`"):
         draws(policies.PBA("cifar10"))
+
+
+@pytest.mark.parametrize("epoch", [-1, 1.5, "3", True, torch.tensor(1.5), torch.tensor([1, 2])])
+def test_pba_with_an_epoch_that_is_none_is_refused(epoch):
+    with pytest.raises(ValueError, match=r"`epoch`.*whole number"):
+        draws(policies.PBA("cifar10"), epoch=epoch)
+
+
+def test_pba_keeps_its_last_segment_beyond_the_end():
+    policy = policies.PBA("cifar10")
+    last = draws(policy, epoch=199, samples=50)
+    assert draws(policy, epoch=200, samples=50).equal(last)
+    assert draws(policy, epoch=torch.tensor(5000), samples=50).equal(last)
+    assert not draws(policy, epoch=100, samples=50).equal(last)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from dataclasses import replace
 from importlib import resources
 
@@ -9,7 +10,7 @@ import pytest
 
 from divaug import policies
 from divaug.operations import OPERATIONS
-from divaug.operations.magnitude import Range
+from divaug.operations.magnitude import Range, Side
 from divaug.policies import published
 from tests.test_policies import ADD, draws
 
@@ -42,6 +43,16 @@ def test_a_policy_with_operations_of_your_own_has_no_text():
         policies.Uniform(extra=((ADD, Range(0.0, 1.0, "test")),)).to_json()
 
 
+FITS = Range(0.0, 9.0, "test")
+
+
+def test_a_relative_range_is_checked_where_the_size_is_known():
+    policy = policies.Uniform(extra=((ADD, Range(0.0, 0.5, "test", side=Side.WIDTH)),))
+    assert draws(policy, 3, size=(32, 18)).shape == (3, 5, 2)
+    with pytest.raises(ValueError, match=r"range of Add must stay in \[0, 9\].*got 0 to 16"):
+        draws(policy, 3, size=(18, 32))
+
+
 def policy_text(**content):
     return json.dumps({"format": "divaug.policy/1", **content})
 
@@ -50,6 +61,30 @@ def listed_text(*entry):
     return policy_text(policy="Listed", settings={"subpolicies": [[list(entry)]]})
 
 
+WRONG_TYPES = [
+    ("RandAugment", {"m": "9"}, r"`m` must be a number in \[0, 30\], got '9'"),
+    ("RandAugment", {"m": True}, "`m` must be a number.*got True"),
+    ("RandAugment", {"n": True}, r"`n` must be a whole number in \[1, 16\], got True"),
+    ("RandAugment", {"n": 2.0}, "`n` must be a whole number.*got 2.0"),
+    ("Single", {"probability": "0.5"}, "`probability` must be a number.*got '0.5'"),
+    ("Single", {"operation": ["Rotate"]}, "unknown operation .*Rotate.*Known: ShearX"),
+    ("Uniform", {"operations_per_subpolicy": "2"}, "`operations_per_subpolicy`.*got '2'"),
+    ("Uniform", {"operations_per_subpolicy": 2.5}, "whole number.*got 2.5"),
+    ("Uniform", {"space": 3}, "unknown space 3. Known: paper"),
+    ("Uniform", {"space": {}}, "unknown space {}. Known: paper"),
+    ("Uniform", {"exclude": [3]}, "unknown operation in `exclude`: 3"),
+    ("Uniform", {"exclude": [{}]}, "unknown operation in `exclude`: {}"),
+    ("Uniform", {"exclude": "Rotate"}, "`exclude` must be a tuple of names, got 'Rotate'"),
+    ("Uniform", {"exclude": None}, "`exclude` must be a tuple of names, got None"),
+    ("Uniform", {"extra": ["Rotate"]}, r"`extra` must be a tuple of pairs \(Operation, Range\)"),
+    ("AutoAugment", {"dataset": 3}, "unknown dataset of AutoAugment: 3"),
+    ("FastAutoAugment", {"dataset": {}}, "unknown dataset of FastAutoAugment: {}"),
+    ("PBA", {"dataset": 3}, "unknown dataset of PBA: 3"),
+    ("PBA", {"total_epochs": "x"}, "`total_epochs` must be a whole number of at least 1, got 'x'"),
+    ("PBA", {"total_epochs": 2.5}, "`total_epochs` must be a whole number"),
+    ("Listed", {"subpolicies": [[["Rotate", True, 0.5]]]}, "probability of Rotate.*got True"),
+    ("Listed", {"subpolicies": [[[{}, 0.5, 0.5]]]}, r"unknown operation in `subpolicies\[0\]`"),
+]
 BAD = {
     "not JSON": ("Rotate 0.5", "must be JSON"),
     "no object": ("[1]", "format"),
@@ -78,6 +113,8 @@ BAD = {
     "an unknown space": (policy_text(policy="Uniform", settings={"space": "papers"}), "'paper'"),
     "a single beyond 1": (
         policy_text(policy="Single", settings={"probability": 2}), r"`probability`.*\[0, 1\]"),
+    **{f"{kind} with {settings}": (policy_text(policy=kind, settings=settings), message)
+       for kind, settings, message in WRONG_TYPES},
 }  # fmt: skip
 
 
@@ -93,6 +130,14 @@ def test_a_wrong_policy_file_is_refused_with_what_is_wrong(name):
     (lambda: policies.Uniform(exclude=tuple(OPERATIONS)), "at least one"),
     (lambda: policies.Uniform(operations_per_subpolicy=0), r"\[1, 16\]"),
     (lambda: policies.Uniform(extra=((replace(ADD, name="Invert"), Range(0, 0, "")),)), "own name"),
+    (lambda: policies.Uniform("uda", extra=((replace(ADD, name="SamplePairing"), FITS),)),
+     "'SamplePairing', which is taken"),
+    (lambda: policies.Uniform(extra=((ADD, FITS), (ADD, FITS))), "'Add', which is taken.*once"),
+    (lambda: policies.Uniform(extra=(ADD, FITS)), r"write \(\(operation, range\),\)"),
+    (lambda: policies.Uniform(extra=((ADD, Range(0.0, 9.5, "")),)),
+     r"range of Add must stay in \[0, 9\] value, got 0 to 9.5"),
+    (lambda: policies.Uniform(extra=((ADD, Range(0.0, 5.0, "", signed=True)),)), "got -5 to 5"),
+    (lambda: policies.Uniform(extra=((ADD, Range(0.0, math.nan, "")),)), "range of Add"),
     (lambda: policies.RandAugment(0, 9), "`n`"),
     (lambda: policies.RandAugment(2, 31), "`m`"),
     (lambda: policies.RandAugment(2, float("nan")), "`m`"),

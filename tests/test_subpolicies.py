@@ -198,6 +198,14 @@ def test_wrong_text_is_refused_with_what_is_wrong():
         SubPolicies.from_json(changed(magnitude=[[[0.5]]]))
     with pytest.raises(ValueError, match="`argument`"):
         SubPolicies.from_json(changed(argument="strong"))
+    with pytest.raises(ValueError, match="must be JSON text"):
+        SubPolicies.from_json("{")
+    with pytest.raises(ValueError, match="`shape` must be a list of whole numbers, got 3"):
+        SubPolicies.from_json(changed(shape=3))
+    with pytest.raises(ValueError, match="`operations` must be a list of names, got 'Rotate'"):
+        SubPolicies.from_json(changed(operations="Rotate"))
+    with pytest.raises(ValueError, match=r"unknown operation \{\}"):
+        SubPolicies.from_json(changed(operations=[{}]))
 
 
 def test_wrong_files_are_refused_with_what_is_wrong(tmp_path):
@@ -212,6 +220,22 @@ def test_wrong_files_are_refused_with_what_is_wrong(tmp_path):
     torch.save(good | {"center": good["center"][..., 0]}, path)
     with pytest.raises(ValueError, match="`center` must have shape"):
         SubPolicies.load(path)
+    torch.save(good | {"applied": good["applied"].tolist()}, path)
+    with pytest.raises(ValueError, match=r"`applied` must be a torch\.bool tensor, got list"):
+        SubPolicies.load(path)
     torch.save([1, 2], path)
     with pytest.raises(ValueError, match="does not hold sub-policies"):
         SubPolicies.load(path)
+
+
+@pytest.mark.parametrize("part", ["text", "empty", "cut short"])
+def test_files_that_hold_nothing_of_ours_are_refused(part, tmp_path):
+    path = tmp_path / "drawn.pt"
+    drawn().save(path)
+    whole = path.read_bytes()
+    contents = {"text": drawn().to_json().encode(), "empty": b"", "cut short": whole[:500]}
+    path.write_bytes(contents[part])
+    with pytest.raises(ValueError, match=r"drawn\.pt does not hold sub-policies.*from_json"):
+        SubPolicies.load(path)
+    with pytest.raises(FileNotFoundError):
+        SubPolicies.load(tmp_path / "none.pt")

@@ -29,6 +29,7 @@ def variance_diversity(probs: Tensor) -> Tensor:
         >>> float(variance_diversity(torch.eye(4)))
         0.75
     """
+    _check_tensors(probs=probs)
     if probs.ndim < 2 or not probs.shape[-2] or not probs.is_floating_point():
         raise ValueError(
             f"`probs` must hold floats [...,S,D] with S ≥ 1, got {tuple(probs.shape)} "
@@ -54,20 +55,52 @@ def loss_diversity(logits: Tensor, labels: Tensor) -> Tensor:
 
     Args:
         logits: `[B,S,D]`.
-        labels: int64 `[B]` or soft `[B,D]`.
+        labels: int64 `[B]` in [0, D), or soft `[B,D]`, floats.
 
     Returns:
         float32 `[B]`.
     """
-    if logits.ndim != 3 or len(labels) != len(logits):
+    _check_tensors(logits=logits, labels=labels)
+    B, S, D = logits.shape if logits.ndim == 3 else (-1, -1, -1)
+    if tuple(labels.shape) not in ((B,), (B, D)):
         raise ValueError(
             f"`logits` must be [B,S,D] and `labels` [B] or [B,D], got {tuple(logits.shape)} and "
             f"{tuple(labels.shape)}."
         )
-    B, S, _ = logits.shape
+    _check_labels(labels, D)
     repeated = labels.repeat_interleave(S, 0)
     loss = F.cross_entropy(logits.to(torch.float32).flatten(0, 1), repeated, reduction="none")
     return loss.view(B, S).mean(1)
+
+
+def _check_tensors(**arguments: object) -> None:
+    for name, value in arguments.items():
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"`{name}` must be a torch.Tensor, got {type(value).__name__}; convert with "
+                "torch.as_tensor."
+            )
+
+
+def _check_labels(labels: Tensor, num_classes: int) -> None:
+    """Refuse labels that cross-entropy would misread: -100 counts as no label, without a word."""
+    if labels.ndim == 2:
+        if not labels.is_floating_point():
+            raise TypeError(
+                f"soft `labels` [B,D] must hold floats, got {labels.dtype}; convert with .float()."
+            )
+        return
+    if labels.dtype != torch.int64:
+        raise TypeError(
+            f"hard `labels` [B] must be torch.int64, got {labels.dtype}; convert with .long()."
+        )
+    if labels.numel():
+        low, high = (int(end) for end in labels.aminmax())
+        if low < 0 or high >= num_classes:
+            raise ValueError(
+                f"`labels` must lie in [0, {num_classes - 1}], the classes of `logits`, got "
+                f"{low} to {high}."
+            )
 
 
 def affinity(clean: Tensor, augmented: Tensor, labels: Tensor) -> Tensor:
@@ -121,6 +154,7 @@ class AffinityMeter:
 
     def update(self, clean: Tensor, augmented: Tensor, labels: Tensor) -> None:
         """Add a batch of predictions, see `affinity`."""
+        _check_tensors(clean=clean, augmented=augmented, labels=labels)
         if clean.ndim != 2 or labels.shape != clean.shape[:1]:
             raise ValueError(
                 f"`clean` must be [B,D] and `labels` [B], got {tuple(clean.shape)} and "

@@ -9,10 +9,11 @@ from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.checks import unknown_name
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
+from divaug.policies.checks import check_whole
 from divaug.records import Record
 from divaug.scoring import dtype_of, score
-from divaug.selection import METHODS, select
-from divaug.source import Source, repeat_labels
+from divaug.selection import MAX_CANDIDATES, METHODS, select
+from divaug.source import Source, check_dtype, repeat_labels
 
 __all__ = ["DivAug", "Record"]
 
@@ -25,8 +26,8 @@ class DivAug:
 
     Args:
         model: the network being trained, or any other; returns logits.
-        num_candidates: E.
-        num_selected: S.
+        num_candidates: E, at most 64.
+        num_selected: S, at most E.
         policy: what sub-policies are drawn from; None for the universal set.
         default: the default augmentation; None for bytes scaled to [0, 1].
         method: the rule of selection, see `select`.
@@ -63,14 +64,12 @@ class DivAug:
         chunk_size: int | None = None,
         backend: str | None = None,
     ) -> None:
-        if not 1 <= num_selected <= num_candidates:
-            raise ValueError(
-                f"`num_selected` must lie in [1, num_candidates={num_candidates}], "
-                f"got {num_selected}."
-            )
-        if method not in METHODS:
-            raise ValueError(unknown_name("method", str(method), tuple(METHODS)))
+        _check_model(model)
+        _check_counts(num_candidates, num_selected, chunk_size)
+        if not isinstance(method, str) or method not in METHODS:
+            raise ValueError(unknown_name("method", method, tuple(METHODS)))
         check_policy(policy)
+        check_dtype(dtype)
         self.model = model
         self.num_selected = num_selected
         self.method = method
@@ -146,6 +145,26 @@ class DivAug:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where `state_dict` was taken."""
         self.source.load_state_dict(state)
+
+
+def _check_model(model: object) -> None:
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"`model` must be a torch.nn.Module that returns logits, got {type(model).__name__}; "
+            "put a function into the forward of a module."
+        )
+
+
+def _check_counts(num_candidates: int, num_selected: int, chunk_size: int | None) -> None:
+    check_whole("num_candidates", num_candidates, 1, MAX_CANDIDATES)
+    check_whole("num_selected", num_selected, 1)
+    if num_selected > num_candidates:
+        raise ValueError(
+            f"`num_selected` must lie in [1, num_candidates={num_candidates}], got "
+            f"{num_selected}; draw more candidates or keep fewer."
+        )
+    if chunk_size is not None:
+        check_whole("chunk_size", chunk_size, 1)
 
 
 def _nobody_asked(candidates: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from divaug.randomness import check_seed
 from divaug.records import Record, Sums
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["Source", "repeat_labels"]
+__all__ = ["Source", "check_dtype", "repeat_labels"]
 
 
 class Source:
@@ -40,6 +40,7 @@ class Source:
         channels_last: bool,
         backend: str | None,
     ) -> None:
+        _check_default(default)
         self.policy = policy
         self.default = default
         self.num_candidates = num_candidates
@@ -58,8 +59,9 @@ class Source:
         dtype: torch.dtype,
     ) -> tuple[Tensor, SubPolicies]:
         """The candidates of this step, `[B,E,C,H,W]`, and their sub-policies."""
-        channels = check_images(images).shape[1]
+        _check_batch(images)
         self.step = self.step.to(images.device)
+        channels = images.shape[1]
         return expand(
             images,
             self.num_candidates,
@@ -117,10 +119,47 @@ class Source:
         self.step.fill_(int(state["step"]))
 
 
+def check_dtype(dtype: object) -> None:
+    """Refuse what finished images cannot be stored in; None leaves the choice."""
+    if dtype is None:
+        return
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError(f"`dtype` must be a torch.dtype such as torch.float32, got {dtype!r}.")
+    if not dtype.is_floating_point:
+        raise ValueError(
+            f"`dtype` must be a float, got {dtype}: the images returned are normalised."
+        )
+
+
+def _check_default(default: object) -> None:
+    if default is not None and not isinstance(default, DefaultAugmentation):
+        raise TypeError(
+            "`default` must be a DefaultAugmentation, such as default_augmentation.cifar10(), or "
+            f"None, got {default!r}."
+        )
+
+
+def _check_batch(images: object) -> None:
+    # What `expand` checks in full; here only what would fail before it is asked.
+    if not isinstance(images, Tensor) or images.ndim != 4:
+        check_images(images)
+
+
 def repeat_labels(labels: Tensor | None, images: Tensor, views: int) -> Tensor | None:
     """Each image's label `views` times, image-major; hard, soft or none, never changed."""
     if labels is None:
         return None
+    _check_batch(images)
+    if not isinstance(labels, Tensor):
+        raise TypeError(
+            f"`labels` must be a tensor [B] or [B,D], or None, got {type(labels).__name__}; "
+            "convert with torch.as_tensor."
+        )
+    if not labels.ndim:
+        raise ValueError(
+            "`labels` must be [B] or [B,D], one entry per image, got a tensor of no axes; for a "
+            "single image pass labels[None]."
+        )
     if len(labels) != len(images):
         raise ValueError(
             f"`labels` must have one entry per image, got {len(labels)} for {len(images)}."

@@ -1,6 +1,7 @@
 """Drawn sub-policies as data: which operations, how strong, where, and what they came from."""
 
 import json
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -151,7 +152,10 @@ class SubPolicies:
     @staticmethod
     def from_json(text: str, extra: Sequence[Operation] = ()) -> "SubPolicies":
         """Read what `to_json` wrote; `extra` holds operations that are not among the sixteen."""
-        content = json.loads(text)
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"sub-policies must be JSON text: {error}") from error
         if not isinstance(content, dict) or content.get("format") != "divaug.subpolicies/1":
             raise ValueError("this text does not hold sub-policies: no `format` of that kind.")
         missing = [n for n in (*_DTYPES, "operations", "shape") if n not in content]
@@ -167,7 +171,13 @@ class SubPolicies:
     @staticmethod
     def load(path: str | Path, extra: Sequence[Operation] = ()) -> "SubPolicies":
         """Read what `save` wrote; nothing but tensors and names is unpickled."""
-        content = torch.load(path, weights_only=True)
+        try:
+            content = torch.load(path, weights_only=True)
+        except _UNREADABLE as error:
+            raise ValueError(
+                f"{path} does not hold sub-policies: it is damaged or no file that "
+                "SubPolicies.save wrote; text goes to SubPolicies.from_json."
+            ) from error
         if not isinstance(content, dict):
             raise ValueError(f"{path} does not hold sub-policies but {type(content).__name__}.")
         missing = [n for n in (*_DTYPES, "operations") if n not in content]
@@ -176,13 +186,19 @@ class SubPolicies:
         return _checked({n: content[n] for n in _DTYPES}, _table(content["operations"], extra))
 
 
+# What torch.load raises for text, for a file cut short and for pickles of other things.
+_UNREADABLE = (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError)
+
+
 def _axes(key: Any) -> int:
     """How many axes a part of an index takes: a mask takes all of its own."""
     return key.ndim if isinstance(key, Tensor) and key.dtype == torch.bool else 1
 
 
-def _read(name: str, values: Any, shape: Sequence[int]) -> Tensor:
+def _read(name: str, values: Any, shape: Any) -> Tensor:
     """Nested lists as a tensor; lists without elements do not tell their shape."""
+    if not isinstance(shape, list) or not all(type(side) is int and side >= 0 for side in shape):
+        raise ValueError(f"`shape` must be a list of whole numbers, got {shape!r}.")
     whole = (*shape, 2) if name == "center" else tuple(shape)
     try:
         return torch.tensor(values, dtype=_DTYPES[name]).view(whole)
@@ -190,15 +206,22 @@ def _read(name: str, values: Any, shape: Sequence[int]) -> Tensor:
         raise ValueError(f"`{name}` must be nested lists of shape {whole}: {error}") from error
 
 
-def _table(names: Sequence[str], extra: Sequence[Operation]) -> tuple[Operation, ...]:
+def _table(names: Any, extra: Sequence[Operation]) -> tuple[Operation, ...]:
+    if not isinstance(names, list | tuple):
+        raise ValueError(f"`operations` must be a list of names, got {names!r}.")
     known = TABLE | {operation.name: operation for operation in extra}
     for name in names:
-        if name not in known:
-            raise ValueError(unknown_name("operation", str(name), tuple(known)))
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(unknown_name("operation", name, tuple(known)))
     return tuple(known[name] for name in names)
 
 
 def _checked(tensors: dict[str, Tensor], operations: tuple[Operation, ...]) -> SubPolicies:
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise ValueError(
+                f"`{name}` must be a {_DTYPES[name]} tensor, got {type(tensor).__name__}."
+            )
     shape = tensors["operation"].shape
     for name, tensor in tensors.items():
         expected = (*shape, 2) if name == "center" else tuple(shape)

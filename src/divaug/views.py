@@ -8,8 +8,9 @@ from torch import Tensor
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.policies import Identity, Policy
 from divaug.policies.base import check_policy
+from divaug.policies.checks import check_whole
 from divaug.records import Record
-from divaug.source import Source, repeat_labels
+from divaug.source import Source, check_dtype, repeat_labels
 
 __all__ = ["Views"]
 
@@ -49,11 +50,9 @@ class Views:
         channels_last: bool = False,
         backend: str | None = None,
     ) -> None:
-        if isinstance(num_views, bool) or not isinstance(num_views, int) or num_views < 1:
-            raise ValueError(
-                f"`num_views` must be a whole number of at least 1, got {num_views!r}."
-            )
+        check_whole("num_views", num_views, 1)
         check_policy(policy)
+        check_dtype(dtype)
         self.views = num_views
         self.dtype = dtype
         self.source = Source(

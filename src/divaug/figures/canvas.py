@@ -7,8 +7,10 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from PIL import Image, ImageDraw, ImageFont, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageDraw, ImageFont, ImageOps
 from torch import Tensor
+
+from divaug.datasets._decode import decode
 
 __all__ = [
     "INK",
@@ -30,8 +32,6 @@ Color: TypeAlias = tuple[int, int, int]
 PAPER: Color = (255, 255, 255)
 INK: Color = (32, 36, 44)
 SOFT: Color = (120, 126, 138)
-#: The most pixels an image file may hold: a small file can claim a huge picture.
-MAX_PIXELS = 100_000_000
 
 
 def read_image(path: Path) -> Tensor:
@@ -39,25 +39,13 @@ def read_image(path: Path) -> Tensor:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if the file is no image that Pillow can read.
+        ValueError: if the file is no image that can be shown.
     """
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file; give the path of an image.")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the path of an image.")
-    try:
-        with Image.open(path) as picture:
-            if picture.width * picture.height > MAX_PIXELS:
-                raise ValueError(
-                    f"{path} has {picture.width}×{picture.height} pixels, more than "
-                    f"{MAX_PIXELS:,}; make it smaller first."
-                )
-            upright = ImageOps.exif_transpose(picture)
-            return to_tensor(upright.convert("RGB"))
-    except UnidentifiedImageError as error:
-        raise ValueError(f"{path} is not an image that Pillow can read.") from error
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{path} is a damaged image: {error}") from error
+    return decode(path, upright=True)
 
 
 def to_tensor(picture: Image.Image) -> Tensor:

@@ -24,10 +24,10 @@ FLOAT_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 MAX_SIDE = 8192
 
 
-def unknown_name(kind: str, name: str, known: tuple[str, ...]) -> str:
+def unknown_name(kind: str, name: object, known: tuple[str, ...]) -> str:
     """Sentence for a name that is not in a table: the nearest one and all of them."""
     folded = {entry.lower(): entry for entry in known}
-    near = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(name).lower(), list(folded), n=1, cutoff=0.5)
     hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
     return f"unknown {kind} {name!r}.{hint} Known: {', '.join(known)}."
 

@@ -37,6 +37,24 @@ def _words(images: Tensor) -> Tensor:
     return flat.view(torch.int64) if whole else flat
 
 
+def _checked(name: str, result: Tensor, taken: Tensor) -> Tensor:
+    """Return what an operation made of `taken`; one of the user's own may return anything."""
+    fits = isinstance(result, Tensor) and result.shape == taken.shape
+    if fits and result.dtype == taken.dtype and result.device == taken.device:
+        return result
+    wanted = f"a uint8 tensor of shape {tuple(taken.shape)} on {taken.device}, like its images"
+    if not isinstance(result, Tensor):
+        raise TypeError(f"{name} must return {wanted}, got {type(result).__name__}.")
+    if result.dtype != taken.dtype:
+        raise TypeError(
+            f"{name} must return {wanted}, got {result.dtype}; round, clamp to [0, 255] and "
+            "convert with .to(torch.uint8)."
+        )
+    raise ValueError(
+        f"{name} must return {wanted}, got shape {tuple(result.shape)} on {result.device}."
+    )
+
+
 def transform_in_place(
     images: Tensor,
     operation: Tensor,
@@ -63,8 +81,10 @@ def transform_in_place(
     for i, rows in _groups(operation, len(operations), chunk):
         this = operations[i]
         here = center[rows] if this.needs_center and center is not None else nothing
-        paired = this.needs_partner and pool is not None and partner is not None
-        other = pool.index_select(0, partner[rows]) if paired else nothing  # type: ignore
+        other = nothing
+        if this.needs_partner and pool is not None and partner is not None:
+            other = pool.index_select(0, partner[rows])
         strength = argument[rows].to(torch.float64)
-        result = this.transform(images.index_select(0, rows), strength, here, other)
+        taken = images.index_select(0, rows)
+        result = _checked(this.name, this.transform(taken, strength, here, other), taken)
         rows_of[rows] = result.flatten(1).view(rows_of.dtype)

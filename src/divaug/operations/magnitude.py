@@ -134,7 +134,7 @@ SPACES: Mapping[str, Mapping[str, Range]] = MappingProxyType(
 
 def space_of(name: str) -> Mapping[str, Range]:
     """The space of that name, or an error that lists them."""
-    if name not in SPACES:
+    if not isinstance(name, str) or name not in SPACES:
         raise ValueError(unknown_name("space", name, tuple(SPACES)))
     return SPACES[name]
 

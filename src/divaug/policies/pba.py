@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from divaug.operations.checks import unknown_name
 from divaug.operations.table import TABLE
 from divaug.policies.base import Policy
+from divaug.policies.checks import check_name, check_whole
 from divaug.policies.levels import CIFAR_LEVELS
 from divaug.policies.published import read_data
 from divaug.policies.table import Choice, Entry, Partners, PolicyTable, compile_table, finish
@@ -28,7 +28,8 @@ class PBA(Policy):
     """The published schedules: 30 entries (two copies of 15 operations) that change with the epoch.
 
     For each image a number of operations is drawn (0, 1 or 2), the entries are shuffled, and each
-    is applied with its own probability until that number is reached.
+    is applied with its own probability until that number is reached. Epochs count from 0; those
+    beyond the end of the schedule keep its last segment.
 
     Args:
         dataset: "cifar10" (200 epochs) or "svhn" (160 epochs).
@@ -41,10 +42,9 @@ class PBA(Policy):
 
     def __post_init__(self) -> None:
         schedules = tuple(read_data("pba.json")["schedules"])
-        if self.dataset not in schedules:
-            raise ValueError(unknown_name("dataset of PBA:", self.dataset, schedules))
-        if self.total_epochs is not None and self.total_epochs < 1:
-            raise ValueError(f"`total_epochs` must be at least 1, got {self.total_epochs}.")
+        check_name("dataset of PBA:", self.dataset, schedules)
+        if self.total_epochs is not None:
+            check_whole("total_epochs", self.total_epochs, 1)
 
     @property
     def num_operations(self) -> int:
@@ -80,6 +80,7 @@ class PBA(Policy):
         """Draw `candidates` sub-policies for every sample at that epoch: `[B,E,2]`."""
         if epoch is None:
             raise ValueError("PBA is a schedule: pass `epoch`, the number of the current epoch.")
+        _check_epoch(epoch)
         table, segment_of_epoch = _compiled(self, *size, stream.index.device)
         last = len(segment_of_epoch) - 1
         when = torch.as_tensor(epoch, device=stream.index.device).clamp(0, last)
@@ -113,6 +114,17 @@ class PBA(Policy):
         hit = rank[..., None, :] == slot[:, None]
         entry = order.gather(-1, hit.to(torch.int64).argmax(-1))
         return entry, hit.any(-1) & (slot <= count)
+
+
+def _check_epoch(epoch: object) -> None:
+    if isinstance(epoch, Tensor):  # its value may be on a device: reading it would wait
+        if epoch.numel() != 1 or epoch.is_floating_point() or epoch.dtype == torch.bool:
+            raise ValueError(
+                "`epoch` of PBA must be a whole number or an integer tensor of one element, got a "
+                f"tensor of shape {tuple(epoch.shape)} and {epoch.dtype}."
+            )
+    else:
+        check_whole("epoch", epoch, 0)
 
 
 def _per_entry(words: Words, entries: int) -> Tensor:

@@ -8,9 +8,9 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any, ClassVar
 
-from divaug.operations.checks import unknown_name
 from divaug.operations.magnitude import space_of
 from divaug.policies.base import TablePolicy, frozen
+from divaug.policies.checks import check_name, check_number
 from divaug.policies.levels import CIFAR_LEVELS, FAST_LEVELS, IMAGENET_LEVELS, LevelMap
 from divaug.policies.table import Entry
 
@@ -55,8 +55,7 @@ class AutoAugment(TablePolicy):
 
     def __post_init__(self) -> None:
         lists = tuple(read_data("autoaugment.json")["policies"])
-        if self.dataset not in lists:
-            raise ValueError(unknown_name("dataset of AutoAugment:", self.dataset, lists))
+        check_name("dataset of AutoAugment:", self.dataset, lists)
 
     def rows(self) -> Sequence[Sequence[Entry]]:
         """The sub-policies with AutoAugment's own meaning of a level."""
@@ -77,8 +76,7 @@ class FastAutoAugment(TablePolicy):
 
     def __post_init__(self) -> None:
         lists = tuple(read_data("fast_autoaugment.json")["policies"])
-        if self.dataset not in lists:
-            raise ValueError(unknown_name("dataset of FastAutoAugment:", self.dataset, lists))
+        check_name("dataset of FastAutoAugment:", self.dataset, lists)
 
     def rows(self) -> Sequence[Sequence[Entry]]:
         """The sub-policies with Fast AutoAugment's own meaning of a level."""
@@ -133,10 +131,6 @@ def _check_entry(where: str, entry: Any, known: tuple[str, ...]) -> None:
             f"{where} must hold entries (operation, probability, magnitude), got {entry!r}."
         )
     operation, p, m = entry
-    if operation not in known:
-        raise ValueError(f"{where}: " + unknown_name("operation", str(operation), known))
+    check_name(f"operation in {where}:", operation, known)
     for name, value in (("probability", p), ("magnitude", m)):
-        if not (isinstance(value, int | float) and 0.0 <= value <= 1.0):
-            raise ValueError(
-                f"{where}: the {name} of {operation} must lie in [0, 1], got {value!r}."
-            )
+        check_number(f"{where}: the {name} of {operation}", value, 0, 1)

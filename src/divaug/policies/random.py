@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from divaug.operations.checks import unknown_name
 from divaug.operations.magnitude import Range, Rounding, space_of
 from divaug.operations.table import Operation
 from divaug.policies.base import Policy, TablePolicy, frozen
+from divaug.policies.checks import check_extra, check_fits, check_name, check_number, check_whole
 from divaug.policies.levels import CIFAR_LEVELS, NO_MAGNITUDE
-from divaug.policies.table import Entry, Partners
+from divaug.policies.table import Entry, Partners, PolicyTable
 from divaug.randomness import Stream
 from divaug.subpolicies import SubPolicies
 
@@ -39,19 +39,17 @@ class Uniform(TablePolicy):
         object.__setattr__(self, "exclude", frozen(self.exclude))
         object.__setattr__(self, "extra", frozen(self.extra))
         ranges = space_of(self.space)
+        if not isinstance(self.exclude, tuple):
+            raise ValueError(
+                f"`exclude` must be a tuple of names, got {self.exclude!r}; for a single operation "
+                'write ("Rotate",).'
+            )
         for name in self.exclude:
-            if name not in ranges:
-                raise ValueError(unknown_name("operation in `exclude`:", name, tuple(ranges)))
+            check_name("operation in `exclude`:", name, ranges)
+        check_whole("operations_per_subpolicy", self.operations_per_subpolicy, 1, 16)
+        check_extra(self.extra)
         if len(set(self.exclude)) >= len(ranges) + len(self.extra):
             raise ValueError("`exclude` leaves no operation to draw; keep at least one.")
-        if not 1 <= self.operations_per_subpolicy <= 16:
-            raise ValueError(
-                "`operations_per_subpolicy` must lie in [1, 16], "
-                f"got {self.operations_per_subpolicy}."
-            )
-        taken = [op.name for op, _ in self.extra if op.name in ranges]
-        if taken:
-            raise ValueError(f"`extra` renames {taken[0]!r}; give your operation its own name.")
 
     def ranges(self) -> Mapping[str, Range]:
         """The ranges of everything that may be drawn."""
@@ -62,6 +60,12 @@ class Uniform(TablePolicy):
         """One row an operation, any probability, any magnitude."""
         K = self.operations_per_subpolicy
         return [[Entry(name, entry)] * K for name, entry in self.ranges().items()]
+
+    def table(self, height: int, width: int, device: torch.device) -> PolicyTable:
+        """The entries as tensors for images of that size, where all added operations fit."""
+        for operation, entry in self.extra:
+            check_fits(operation, entry, height, width)
+        return super().table(height, width, device)
 
     def extra_operations(self) -> tuple[Operation, ...]:
         """The operations that the user added."""
@@ -97,10 +101,8 @@ class RandAugment(TablePolicy):
     m: float = 9
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.n, int) and 1 <= self.n <= 16):
-            raise ValueError(f"`n` must be a whole number in [1, 16], got {self.n!r}.")
-        if not 0 <= self.m <= 30:
-            raise ValueError(f"`m` must lie in [0, 30], got {self.m!r}.")
+        check_whole("n", self.n, 1, 16)
+        check_number("`m`", self.m, 0, 30)
 
     def rows(self) -> Sequence[Sequence[Entry]]:
         """One row an operation, applied for certain."""
@@ -152,10 +154,8 @@ class Single(TablePolicy):
 
     def __post_init__(self) -> None:
         ranges = space_of(self.space)
-        if self.operation not in ranges:
-            raise ValueError(unknown_name("operation", self.operation, tuple(ranges)))
-        if not 0.0 <= self.probability <= 1.0:
-            raise ValueError(f"`probability` must lie in [0, 1], got {self.probability!r}.")
+        check_name("operation", self.operation, ranges)
+        check_number("`probability`", self.probability, 0, 1)
 
     def rows(self) -> Sequence[Sequence[Entry]]:
         """The one entry."""

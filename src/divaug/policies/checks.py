@@ -1,0 +1,75 @@
+"""The settings of a policy, which may come from a person's file: one check for each kind."""
+
+import math
+from collections.abc import Collection, Sequence
+
+from divaug.operations.checks import unknown_name
+from divaug.operations.magnitude import Range, Side
+from divaug.operations.table import OPERATIONS, Operation
+
+__all__ = ["check_extra", "check_fits", "check_name", "check_number", "check_whole"]
+
+
+def check_name(kind: str, value: object, known: Collection[str]) -> None:
+    """Refuse what is not one of the known names, whatever its type."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(unknown_name(kind, value, tuple(known)))
+
+
+def check_whole(setting: str, value: object, low: int, high: int | None = None) -> None:
+    """Refuse what is not a whole number from `low` to `high`; None for no upper end."""
+    top = math.inf if high is None else high
+    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= top:
+        return
+    rule = f"of at least {low}" if high is None else f"in [{low}, {high}]"
+    raise ValueError(f"`{setting}` must be a whole number {rule}, got {value!r}.")
+
+
+def check_number(what: str, value: object, low: float, high: float) -> None:
+    """Refuse what is not a number from `low` to `high`; NaN is none."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
+        return
+    raise ValueError(f"{what} must be a number in [{low:g}, {high:g}], got {value!r}.")
+
+
+def check_extra(extra: object) -> None:
+    """Refuse what are not pairs of an operation and its range, each operation under a new name."""
+    if not isinstance(extra, tuple) or not all(map(_is_pair, extra)):
+        raise ValueError(
+            f"`extra` must be a tuple of pairs (Operation, Range), got {extra!r}; for a single "
+            "operation write ((operation, range),)."
+        )
+    taken = set(OPERATIONS)
+    for operation, entry in extra:
+        if operation.name in taken:
+            raise ValueError(
+                f"`extra` names {operation.name!r}, which is taken; give your operation its own "
+                "name, and list it once."
+            )
+        taken.add(operation.name)
+        if entry.side is Side.NONE:  # others depend on the size of the images
+            check_fits(operation, entry, 1, 1)
+
+
+def _is_pair(pair: object) -> bool:
+    return (
+        isinstance(pair, tuple)
+        and len(pair) == 2
+        and isinstance(pair[0], Operation)
+        and isinstance(pair[1], Range)
+    )
+
+
+def check_fits(operation: Operation, entry: Range, height: int, width: int) -> None:
+    """Refuse a range whose ends lie beyond what the operation accepts, on images of that size."""
+    if not operation.needs_argument:
+        return
+    ends: Sequence[float] = [
+        entry.value(m, sign, height, width) for m in (0.0, 1.0) for sign in (-1, 1)
+    ]
+    if not (min(ends) >= operation.low and max(ends) <= operation.high):
+        raise ValueError(
+            f"the range of {operation.name} must stay in [{operation.low:g}, {operation.high:g}] "
+            f"{operation.unit}, got {min(ends):g} to {max(ends):g}; narrow the range, or widen "
+            "`low` and `high` of the operation."
+        )
