@@ -86,7 +86,7 @@ MUTANTS: dict[str, list[tuple[str, str]]] = {
         ("((second - first) *", "((second - first).double() *"),
         ("moved.clamp_(0, 255)", "moved.round_().clamp_(0, 255)"),
         ("moved.clamp_(0, 255)", "moved.clamp_(0, 254)"),
-        ("red * 19595", "red * 19594"),
+        ("LUMA = (19595,", "LUMA = (19594,"),
         ("+ 32768) >> 16", ") >> 16"),
         ("alpha=4", "alpha=5"),
         ("mul_(1 / 13)", "mul_(1 / 12)"),
