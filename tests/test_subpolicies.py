@@ -1,6 +1,7 @@
 """Sub-policies as data: indexing, joining, writing, reading, printing, and replaying."""
 
 import json
+import math
 
 import pytest
 import torch
@@ -239,3 +240,23 @@ def test_files_that_hold_nothing_of_ours_are_refused(part, tmp_path):
         SubPolicies.load(path)
     with pytest.raises(FileNotFoundError):
         SubPolicies.load(tmp_path / "none.pt")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("argument", math.nan, r"`argument` of Rotate must lie in \[-360, 360\] degrees, got nan"),
+        ("argument", 1e9, "`argument` of Rotate must lie in"),
+        ("partner", -1, "`partner` must not be negative, got -1"),
+        ("center", -500, "`center` must not be negative, got -500"),
+    ],
+)
+def test_values_that_no_draw_could_give_are_refused_on_reading(field, value, message):
+    policy = policies.Single("Rotate", 1.0)
+    images = torch.zeros(1, 3, 8, 8, dtype=torch.uint8)
+    _, drawn = expand(images, 2, policy)
+    content = json.loads(drawn.to_json())
+    spoilt = torch.tensor(content[field], dtype=torch.float64).fill_(value).tolist()
+    cast = spoilt if field == "argument" else json.loads(json.dumps(spoilt).replace(".0", ""))
+    with pytest.raises(ValueError, match=message):
+        SubPolicies.from_json(json.dumps(content | {field: cast}))

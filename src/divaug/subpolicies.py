@@ -234,7 +234,22 @@ def _checked(tensors: dict[str, Tensor], operations: tuple[Operation, ...]) -> S
         raise ValueError(f"`operation` must lie in [-1, {len(operations) - 1}].")
     if not bool(((probability >= 0) & (probability <= 1)).all()):
         raise ValueError("`probability` must lie in [0, 1].")
+    for name in ("center", "partner"):
+        if bool((tensors[name] < 0).any()):
+            raise ValueError(f"`{name}` must not be negative, got {int(tensors[name].min())}.")
+    for i, operation in enumerate(operations):
+        if operation.needs_argument:
+            _check_arguments(operation, tensors["argument"][(ids == i) & tensors["applied"]])
     return SubPolicies(**tensors, operations=operations)
+
+
+def _check_arguments(operation: Operation, values: Tensor) -> None:
+    bad = ~((values >= operation.low) & (values <= operation.high))
+    if bool(bad.any()):
+        raise ValueError(
+            f"`argument` of {operation.name} must lie in [{operation.low:g}, {operation.high:g}] "
+            f"{operation.unit}, got {float(values[bad][0])!r}."
+        )
 
 
 assert set(_DTYPES) | {"operations"} == {field.name for field in fields(SubPolicies)}
