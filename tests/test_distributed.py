@@ -157,7 +157,8 @@ def test_two_processes_stop_together_and_continue_to_the_same_bits(tmp_path):
     saved = [path.name for path in checkpoints.find(tmp_path / "parts" / "checkpoints")]
     assert len(saved) == 1
     assert saved[0] < "step-00000030"
-    for process in (begin("parts", "--resume"), begin("whole")):
+    for name, *more in (("parts", "--resume"), ("whole",)):
+        process = begin(name, *more)
         _, error = process.communicate(timeout=120)
         assert process.returncode == 0, error[-3000:]
     one, two = (

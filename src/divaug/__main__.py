@@ -1,6 +1,7 @@
 """The command `divaug`, also `python -m divaug`."""
 
 import importlib.util
+import os
 import sys
 
 __all__ = ["main"]
@@ -21,7 +22,23 @@ def main() -> None:
         raise SystemExit(2)
     from divaug.cli import run
 
-    run()
+    try:
+        run()
+    except SystemExit as end:
+        _leave(end)
+        raise
+
+
+def _leave(end: SystemExit) -> None:
+    """End one of torchrun's processes at once, its work being done.
+
+    The threads of torch's communication may still be running when the interpreter takes itself
+    apart, and abort a process that has finished; then torchrun reports a failure that was none.
+    """
+    if os.environ.get("WORLD_SIZE", "1") != "1" and end.code in (0, None):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 if __name__ == "__main__":
