@@ -16,6 +16,8 @@ from divaug.subpolicies import SubPolicies
 
 __all__ = ["expand", "replay"]
 
+_UNIVERSAL = Uniform()
+
 
 def expand(
     images: Tensor,
@@ -70,12 +72,11 @@ def expand(
     when = check_step(step, images.device)
     stream = Stream(check_seed(seed), when, check_index(index, len(images), images.device))
     shared = _check_pool(pool, originals)
-    own = stream.index if pool is not None else check_index(None, len(images), images.device)
     size = (images.shape[2], images.shape[3])
-    partners = Partners(len(shared), own)
+    partners = Partners(len(shared), stream.index if pool is not None else None)
     triton = kernels.use_triton(backend, images.device)
     subpolicies, draws = (draw_in_kernel if triton else draw)(
-        policy or Uniform(), default, stream, num_candidates, size, partners, epoch
+        policy or _UNIVERSAL, default, stream, num_candidates, size, partners, epoch
     )
     kind = (dtype or torch.float32) if default else torch.uint8
     run = _renderer(backend, subpolicies)

@@ -162,7 +162,8 @@ def render_in_kernels(
     channels_last: bool,
 ) -> Tensor:
     """As `render`, in kernels."""
-    from divaug.kernels.render import jitter_kernel, render_kernel
+    from divaug.kernels.candidates import jitter
+    from divaug.kernels.candidates import render as render_kernel
 
     E = subpolicies.shape[1]
     out = _empty(originals, E, default, dtype, channels_last)
@@ -192,5 +193,5 @@ def render_in_kernels(
             part = tuple(tensor[start:stop] for tensor in sub)
             render_kernel(between, originals[start:stop], E, part, pool, None, None, False)
             target = out[start * E : stop * E]
-            finish(between, default, draws.rows(start, stop), target, jitter_kernel)
+            finish(between, default, draws.rows(start, stop), target, jitter)
     return _by_image(out, E)

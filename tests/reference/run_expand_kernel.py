@@ -5,11 +5,12 @@ interpreter truncates where it casts to bfloat16, so that dtype is compared on a
 """
 
 import sys
+from dataclasses import replace
 
 import torch
 
 from divaug import SubPolicies, kernels, operations, replay
-from divaug.kernels import render
+from divaug.kernels import candidates
 from divaug.operations.magnitude import argument
 from tests.reference import kernel_cases
 from tests.reference.poison import poisoned_memory
@@ -63,7 +64,9 @@ def main():
         compare(name, case, seed)
     compare_all_pairs()
     # The path of large images, made to serve small ones; fewer programs, since each one is slow.
-    render.FUSED_PIXELS, render.PROGRAMS, render.PARTS = 16, 2, (2, 2)
+    candidates.FUSED_PIXELS, candidates.PROGRAMS = 16, 3
+    for which, share in candidates.SHARES.items():
+        candidates.SHARES[which] = replace(share, part=1 + which % 2)
     for seed, (name, case) in enumerate(kernel_cases.APART.items()):
         compare(f"{name}, apart", case, seed)
     compare_all_pairs()

@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from divaug.kernels.launching import launch
 from divaug.kernels.philox import below, philox, uniform
 from divaug.policies.table import Partners
 from divaug.randomness import MASK, Purpose, Stream
@@ -70,21 +71,26 @@ def _draw_operations(
     tl.store(magnitude + i, m, mask=mask)
 
 
-@triton.jit(do_not_specialize=["step", "seed_low", "seed_high", "B", "rows", "pool"])
+@triton.jit(
+    do_not_specialize=[
+        "step", "seed_low", "seed_high", "B", "E", "rows", "pool", "H", "W", "crops", "out_h",
+        "out_w",
+    ]
+)  # fmt: skip
 def _kernel(
-    index, step, seed_low, seed_high, integers, floats, operation, applied, argument, center,
-    partner, probability, magnitude, offset, flip, cut, own_rows, B, E, rows, pool, H, W, crops,
-    out_h, out_w, flip_chance,
+    index, step_tensor, integers, floats, operation, applied, argument, center, partner,
+    probability, magnitude, offset, flip, cut, own_rows, step, seed_low, seed_high, B, E, rows,
+    pool, H, W, crops, out_h, out_w, flip_chance,
     K: tl.constexpr, JOINT: tl.constexpr, TABLE: tl.constexpr,
-    DEFAULT: tl.constexpr, POINTER_STEP: tl.constexpr, BLOCK: tl.constexpr,
+    OWN_ROW: tl.constexpr, DEFAULT: tl.constexpr, POINTER_STEP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    now = tl.load(step) if POINTER_STEP else step
+    now = tl.load(step_tensor) if POINTER_STEP else step
     if TABLE:
         mask = i < B * E * K
         b = i // (E * K)
         sample = tl.load(index + b, mask=mask, other=0)
-        own = tl.load(own_rows + b, mask=mask, other=0)
+        own = b if OWN_ROW else tl.load(own_rows + b, mask=mask, other=0)
         _draw_operations(
             i, mask, sample, now, seed_low, seed_high, (i // K) % E, i % K, own, integers, floats,
             rows, pool, H, W, operation, applied, argument, center, partner, probability,
@@ -147,16 +153,26 @@ def draw_kernel(
     end = placed or [nothing] * 3
     padding, chance, out = default or (0, 0.0, (1, 1))
     on_device = isinstance(stream.step, Tensor)
-    _kernel[(triton.cdiv(work, BLOCK),)](
-        stream.index, stream.step if on_device else int(stream.step) & MASK,
-        stream.seed & MASK, stream.seed >> 32,
-        table[0] if table else nothing, table[1] if table else nothing,
-        sub[0], sub[1].view(torch.uint8) if table else nothing, *sub[2:],
-        end[0], end[1].view(torch.uint8) if default else nothing, end[2],
-        partners.own, B, E, len(table[0]) if table else 1, partners.count, *size,
-        2 * padding + 1, *out, chance,
-        K=max(K, 1), JOINT=bool(table and table[2]), TABLE=table is not None,
-        DEFAULT=default is not None, POINTER_STEP=on_device, BLOCK=BLOCK, num_warps=4,
-        enable_fp_fusion=False,
+    step = stream.step if isinstance(stream.step, Tensor) else nothing
+    now = 0 if isinstance(stream.step, Tensor) else stream.step & MASK
+    launch(
+        _kernel,
+        -(-work // BLOCK),
+        (
+            stream.index, step, *(table[:2] if table else (nothing, nothing)),
+            sub[0], sub[1].view(torch.uint8) if table else nothing, *sub[2:],
+            end[0], end[1].view(torch.uint8) if default else nothing, end[2],
+            nothing if partners.own is None else partners.own,
+        ),
+        (
+            now, stream.seed & MASK, stream.seed >> 32, B, E, len(table[0]) if table else 1,
+            partners.count, *size, 2 * padding + 1, *out, chance,
+        ),
+        {
+            "K": max(K, 1), "JOINT": bool(table and table[2]), "TABLE": table is not None,
+            "OWN_ROW": partners.own is None, "DEFAULT": default is not None,
+            "POINTER_STEP": on_device, "BLOCK": BLOCK,
+        },
+        {"num_warps": 4, "enable_fp_fusion": False},
     )  # fmt: skip
     return drawn, placed

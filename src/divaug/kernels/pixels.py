@@ -14,7 +14,19 @@ from divaug.operations import blending, geometry
 from divaug.operations.occlusion import FILL_GREY, FILL_RGB
 from divaug.operations.table import OPERATIONS
 
-__all__ = ["after_first", "after_second", "blend", "channel", "luma", "original", "plan"]
+__all__ = [
+    "after_first",
+    "after_second",
+    "blend",
+    "channel",
+    "luma",
+    "moves",
+    "original",
+    "pixels_at",
+    "place",
+    "plan",
+    "tabled",
+]
 
 
 def _id(name: str) -> tl.constexpr:
@@ -107,15 +119,22 @@ def _pixel(red, green, blue):
 
 
 @triton.jit
-def original(source, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
-    """The pixels of an image at (y, x); arbitrary where not `inside`."""
-    at = y * W + x
+def pixels_at(source, at, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
+    """Pixels by their number; arbitrary where not `inside`, which may be None for everywhere."""
     pixel = tl.load(source + at, mask=inside).to(tl.int32)
     if C == 3:
         green = tl.load(source + at + H * W, mask=inside).to(tl.int32)
         blue = tl.load(source + at + 2 * H * W, mask=inside).to(tl.int32)
         pixel = _pixel(pixel, green, blue)
     return pixel
+
+
+@triton.jit
+def original(source, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
+    """The pixels of an image at (y, x); the image's first where not `inside`."""
+    # Another address costs one instruction, a mask three for each channel.
+    at = tl.where(inside, (y * W + x).to(tl.uint32), 0)
+    return pixels_at(source, at, None, H, W, C)
 
 
 @triton.jit
@@ -147,24 +166,39 @@ def _blend_pixels(first, second, weight, C: tl.constexpr):
 
 
 @triton.jit
-def _toned(op):
-    """Whether an operation is a look-up table; their ids lie together but for Color's."""
-    return (op >= AUTOCONTRAST) & (op <= BRIGHTNESS) & (op != COLOR)
+def tabled(op):
+    """Whether an operation is a look-up table for each channel."""
+    by_image = (op == AUTOCONTRAST) | (op == EQUALIZE) | (op == CONTRAST)
+    return by_image | (op == SOLARIZE) | (op == BRIGHTNESS)
+
+
+@triton.jit
+def _looked_up(tables, c: tl.constexpr, value, FUSED: tl.constexpr):
+    if FUSED:
+        found = tl.gather(tables[c], value, 0)
+    else:
+        found = tl.load(tables + c * 256 + value).to(tl.int32)
+    return found
 
 
 @triton.jit
 def _pointwise(
-    pixel, y, x, inside, slot, tables, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr
-):
+    pixel, y, x, inside, slot, tables,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, FUSED: tl.constexpr,
+):  # fmt: skip
     """The operations that map a pixel without looking at its neighbours."""
     op, argument, center_y, center_x, partner = slot[0], slot[1], slot[2], slot[3], slot[4]
-    if _toned(op):
-        red = tl.gather(tables[0], channel(pixel, 0), 0)
+    if tabled(op):
+        red = _looked_up(tables, 0, channel(pixel, 0), FUSED)
         if C == 3:
-            green = tl.gather(tables[1], channel(pixel, 1), 0)
-            blue = tl.gather(tables[2], channel(pixel, 2), 0)
+            green = _looked_up(tables, 1, channel(pixel, 1), FUSED)
+            blue = _looked_up(tables, 2, channel(pixel, 2), FUSED)
             red = _pixel(red, green, blue)
         pixel = red
+    elif op == INVERT:
+        pixel = pixel ^ (0xFFFFFF if C == 3 else 0xFF)
+    elif op == POSTERIZE:
+        pixel = pixel & (((0xFF00 >> argument.to(tl.int32)) & 0xFF) * 0x010101)
     elif op == COLOR:
         if C == 3:
             grey = luma(pixel, C)
@@ -202,83 +236,132 @@ def _smoothed(total, middle):
 
 
 @triton.jit
-def _sharpened(
-    pixel, outer, green, y, x, factor, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr
-):
+def _inner(y, x, H: tl.constexpr, W: tl.constexpr):
+    """Whether a pixel has all its neighbours; Sharpness leaves the others alone."""
+    return (y > 0) & (x > 0) & (y < H - 1) & (x < W - 1)
+
+
+@triton.jit
+def _sharpened(pixel, outer, green, factor, C: tl.constexpr):
     """Blend with the smoothed pixel; `outer` holds red's sum and, 16 bits up, blue's."""
     smooth = _smoothed(outer & 0xFFFF, channel(pixel, 0))
     if C == 3:
         smooth_green = _smoothed(green, channel(pixel, 1))
         smooth = _pixel(smooth, smooth_green, _smoothed(outer >> 16, channel(pixel, 2)))
-    inner = (y > 0) & (x > 0) & (y < H - 1) & (x < W - 1)
-    return tl.where(inner, _blend_pixels(smooth, pixel, factor, C), pixel)
+    return _blend_pixels(smooth, pixel, factor, C)
+
+
+@triton.jit
+def _sharpened_original(
+    source, pixel, y, x, inside, factor, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr
+):
+    """Sharpness of an image in memory."""
+    inner = inside & _inner(y, x, H, W)
+    # All others look around pixel (1, 1), so that no neighbour needs a check.
+    at = source + tl.where(inner, (y * W + x).to(tl.uint32), W + 1)
+    outer = y * 0
+    green = y * 0
+    for row in range(3):
+        line = at + (row - 1) * W
+        for column in tl.static_range(3):
+            outer += tl.load(line + (column - 1)).to(tl.int32)
+            if C == 3:
+                green += tl.load(line + (column - 1 + H * W)).to(tl.int32)
+                outer += tl.load(line + (column - 1 + 2 * H * W)).to(tl.int32) << 16
+    return tl.where(inner, _sharpened(pixel, outer, green, factor, C), pixel)
+
+
+@triton.jit
+def place(source, tile, W: tl.constexpr, BLOCK: tl.constexpr):
+    """Number, row and column of the pixels of a tile."""
+    i = tl.arange(0, BLOCK)
+    p = tile * BLOCK + i
+    # A store that never happens and leaves no trace in the machine code: its neighbouring addresses
+    # make the compiler give neighbouring pixels to a thread, which nothing else here would.
+    tl.store(source + i, i.to(tl.uint8), mask=i < 0)
+    if W % 4 == 0:
+        # A thread's four neighbours then share a row and one division.
+        quad = tile * (BLOCK // 4) + i // 4
+        y = quad // (W // 4)
+        x = (quad % (W // 4)) * 4 + i % 4
+    else:
+        y = p // W
+        x = p % W
+    return p, y, x
+
+
+@triton.jit
+def moves(op):
+    """Whether an operation moves pixels; the ids of those come first."""
+    return (op >= 0) & (op <= ROTATE)
 
 
 @triton.jit
 def after_first(
-    source, y, x, inside, slot, tables, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr
-):
+    source, y, x, inside, slot, tables,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, FUSED: tl.constexpr,
+):  # fmt: skip
     """The pixels at (y, x) after one operation; arbitrary where not `inside`."""
-    if (slot[0] >= 0) & (slot[0] <= ROTATE):
+    if moves(slot[0]):
         y_in, x_in = _moved(y, x, slot)
         here = inside & _within(y_in, x_in, H, W)
         pixel = tl.where(here, original(source, y_in, x_in, here, H, W, C), 0)
     else:
         pixel = original(source, y, x, inside, H, W, C)
         if slot[0] == SHARPNESS:
-            outer = y * 0
-            green = y * 0
-            for tap in range(9):
-                yy = y + (tap // 3 - 1)
-                xx = x + (tap % 3 - 1)
-                here = inside & _within(yy, xx, H, W)
-                t = tl.where(here, original(source, yy, xx, here, H, W, C), 0)
-                outer += t & 0xFF00FF
-                green += (t >> 8) & 255
-            pixel = _sharpened(pixel, outer, green, y, x, slot[1], H, W, C)
+            if H > 2 and W > 2:
+                pixel = _sharpened_original(source, pixel, y, x, inside, slot[1], H, W, C)
         else:
-            pixel = _pointwise(pixel, y, x, inside, slot, tables, H, W, C)
+            pixel = _pointwise(pixel, y, x, inside, slot, tables, H, W, C, FUSED)
     return pixel
 
 
 @triton.jit
 def after_second(
     source, y, x, inside, slot1, tables1, slot2, tables2,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, FUSED: tl.constexpr,
+    SHARP: tl.constexpr,
 ):  # fmt: skip
-    """The pixels at (y, x) after two operations; arbitrary where not `inside`."""
-    moving = (slot2[0] >= 0) & (slot2[0] <= ROTATE)
-    sharp = slot2[0] == SHARPNESS
+    """The pixels at (y, x) after two operations; arbitrary where not `inside`.
+
+    `SHARP` tells whether the second operation may be Sharpness, which asks for nine pixels of the
+    image before it, everything else for one.
+    """
+    moving = moves(slot2[0])
+    sharp = (slot2[0] == SHARPNESS) & SHARP
     y_in = y
     x_in = x
     here = inside
     if moving:
         y_in, x_in = _moved(y, x, slot2)
         here = inside & _within(y_in, x_in, H, W)
-    pixel = y * 0
     outer = y * 0
     green = y * 0
-    # Sharpness asks for nine pixels of the image before it, everything else for one: a loop of
-    # nine or one keeps a single copy of the first operation's code.
-    for tap in range(tl.where(sharp, 0, 4), tl.where(sharp, 9, 5)):
-        yy = y_in
-        xx = x_in
-        at = here
-        if sharp:
-            yy = y + (tap // 3 - 1)
-            xx = x + (tap % 3 - 1)
-            at = inside & _within(yy, xx, H, W)
-        t = after_first(source, yy, xx, at, slot1, tables1, H, W, C)
-        if sharp:
-            counted = tl.where(at, t, 0)
-            outer += counted & 0xFF00FF
-            green += (counted >> 8) & 255
-        if tap == 4:
-            pixel = t
+    if SHARP:
+        pixel = y * 0
+        # A loop of nine or one keeps a single copy of the first operation's code.
+        for tap in range(tl.where(sharp, 0, 4), tl.where(sharp, 9, 5)):
+            yy = y_in
+            xx = x_in
+            at = here
+            if sharp:
+                yy = y + (tap // 3 - 1)
+                xx = x + (tap % 3 - 1)
+                at = inside & _within(yy, xx, H, W)
+            t = after_first(source, yy, xx, at, slot1, tables1, H, W, C, FUSED)
+            if sharp:
+                counted = tl.where(at, t, 0)
+                outer += counted & 0xFF00FF
+                green += (counted >> 8) & 255
+            if tap == 4:
+                pixel = t
+    else:
+        pixel = after_first(source, y_in, x_in, here, slot1, tables1, H, W, C, FUSED)
     if moving:
         pixel = tl.where(here, pixel, 0)
     elif sharp:
-        pixel = _sharpened(pixel, outer, green, y, x, slot2[1], H, W, C)
+        sharpened = _sharpened(pixel, outer, green, slot2[1], C)
+        pixel = tl.where(_inner(y, x, H, W), sharpened, pixel)
     else:
-        pixel = _pointwise(pixel, y, x, inside, slot2, tables2, H, W, C)
+        pixel = _pointwise(pixel, y, x, inside, slot2, tables2, H, W, C, FUSED)
     return pixel

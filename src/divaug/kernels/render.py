@@ -1,28 +1,48 @@
-"""Candidates from drawn sub-policies, finished: one kernel, and two small ones for large images.
+"""Finished candidates, tile by tile: both operations, crop, flip, Cutout, normalisation, cast."""
 
-A program makes one candidate of a small image or one tile of a large one. Statistics that an
-operation needs are taken in the same program for small images, and in kernels launched before for
-large ones. The host never learns what was drawn.
-"""
-
-import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
-from divaug.kernels.pixels import after_first, after_second, channel, original
-from divaug.kernels.statistics import RECORD, count_kernel, recalled_tables, slot_of, tables_of
+from divaug.kernels.pixels import after_first, after_second, channel, original, place
+from divaug.kernels.statistics import slot_of, tables_of
 
-__all__ = ["FUSED_PIXELS", "MAX_SLOTS", "jitter_kernel", "render_kernel"]
+__all__ = ["render_kernel"]
 
-#: Up to this many pixels a candidate is the work of one program.
-FUSED_PIXELS = 128 * 128
-MAX_SLOTS = 2
-BLOCK = 512  # pixels of a tile
-PIXELS_PER_THREAD = 4
-PARTS = (16, 8)  # programs that share the statistics of one large candidate, in each phase
-PROGRAMS = 32  # programs that share the pixels of one large candidate
-REGISTERS = {0: None, 1: 64, 2: 80}  # most registers of a thread, by the number of slots
+
+@triton.jit
+def _split(w, BLOCK: tl.constexpr):
+    """Four neighbours that one thread holds, as four tensors."""
+    even, odd = tl.split(tl.reshape(w, [BLOCK // 4, 2, 2]))
+    first, third = tl.split(even)
+    second, fourth = tl.split(odd)
+    return first, second, third, fourth
+
+
+@triton.jit
+def _store_four(target, at, first, second, third, fourth, mask, BLOCK: tl.constexpr):
+    """Store four numbers of each thread side by side."""
+    four = tl.reshape(tl.join(tl.join(first, third), tl.join(second, fourth)), [BLOCK // 4, 4])
+    tl.store(target + (at[:, None] + tl.arange(0, 4)[None, :]), four, mask=mask)
+
+
+@triton.jit
+def _store_last(
+    candidate, tile, red, green, blue, H: tl.constexpr, W: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Store a tile with its channels last: twelve numbers a thread, in three wide stores."""
+    r0, r1, r2, r3 = _split(red, BLOCK)
+    g0, g1, g2, g3 = _split(green, BLOCK)
+    b0, b1, b2, b3 = _split(blue, BLOCK)
+    at = (tile * (BLOCK // 4) + tl.arange(0, BLOCK // 4)) * 12
+    k = tl.arange(0, 4)[None, :]
+    room = (H * W * 3 - at)[:, None]
+    if H * W % BLOCK == 0:
+        mask0, mask1, mask2 = None, None, None
+    else:
+        mask0, mask1, mask2 = k < room, k + 4 < room, k + 8 < room
+    _store_four(candidate, at, r0, g0, b0, r1, mask0, BLOCK)
+    _store_four(candidate, at + 4, g1, b1, r2, g2, mask1, BLOCK)
+    _store_four(candidate, at + 8, b2, r3, g3, b3, mask2, BLOCK)
 
 
 @triton.jit
@@ -31,14 +51,12 @@ def _tile(
     cut_x, scale0, scale1, scale2, bias0, bias1, bias2,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, SLOTS: tl.constexpr,
     DEFAULT: tl.constexpr, PADDING: tl.constexpr, CUTOUT: tl.constexpr,
-    CHANNELS_LAST: tl.constexpr, BLOCK: tl.constexpr,
+    CHANNELS_LAST: tl.constexpr, FUSED: tl.constexpr, SHARP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Finish one tile of candidate n."""
-    p = tile * BLOCK + tl.arange(0, BLOCK)
-    even: tl.constexpr = (H * W) % BLOCK == 0  # every tile is full
+    p, out_y, out_x = place(source, tile, W, BLOCK)
+    even: tl.constexpr = H * W % BLOCK == 0  # every tile is full
     valid = tl.full([BLOCK], True, tl.int1) if even else p < H * W
-    out_y = p // W
-    out_x = p - out_y * W
     y = out_y
     x = out_x
     inside = valid
@@ -51,9 +69,11 @@ def _tile(
     if SLOTS == 0:
         pixel = original(source, y, x, inside, H, W, C)
     elif SLOTS == 1:
-        pixel = after_first(source, y, x, inside, slot1, tables1, H, W, C)
+        pixel = after_first(source, y, x, inside, slot1, tables1, H, W, C, FUSED)
     else:
-        pixel = after_second(source, y, x, inside, slot1, tables1, slot2, tables2, H, W, C)
+        pixel = after_second(
+            source, y, x, inside, slot1, tables1, slot2, tables2, H, W, C, FUSED, SHARP
+        )
     if PADDING > 0:
         pixel = tl.where(inside, pixel, 0)
     w0 = channel(pixel, 0)
@@ -64,178 +84,100 @@ def _tile(
         w1 = w1.to(tl.float32) * scale1 + bias1
         w2 = w2.to(tl.float32) * scale2 + bias2
         if CUTOUT > 0:
+            top, left = cut_y - CUTOUT // 2, cut_x - CUTOUT // 2
             first_row = (tile * BLOCK) // W
             last_row = (tile * BLOCK + BLOCK - 1) // W
-            start = cut_y - CUTOUT // 2
-            if (last_row >= start) & (first_row < start + CUTOUT):
-                top = out_y - start
-                left = out_x - (cut_x - CUTOUT // 2)
-                cut = (top.to(tl.uint32) < CUTOUT) & (left.to(tl.uint32) < CUTOUT)
+            if (last_row >= top) & (first_row < top + CUTOUT):
+                inner_y = (out_y - top).to(tl.uint32) < CUTOUT
+                cut = inner_y & ((out_x - left).to(tl.uint32) < CUTOUT)
                 w0 = tl.where(cut, 0.0, w0)
                 w1 = tl.where(cut, 0.0, w1)
                 w2 = tl.where(cut, 0.0, w2)
     kind = out.dtype.element_ty
     candidate = out + n * (H * W * C)
     if CHANNELS_LAST and C == 3:
-        # Neighbouring threads must write neighbouring bytes: the three channels are interleaved
-        # with a fourth that is not stored.
-        pairs = tl.join(tl.join(w0.to(kind), w2.to(kind)), tl.join(w1.to(kind), w2.to(kind)))
-        i = tl.arange(0, 4 * BLOCK)
-        stored = (i & 3) < 3
-        if not even:
-            stored = stored & (tile * BLOCK + (i >> 2) < H * W)
-        target = candidate + tile * (BLOCK * 3) + ((i >> 2) * 3 + (i & 3))
-        tl.store(target, tl.reshape(pairs, [4 * BLOCK]), mask=stored)
-    elif even:
-        tl.store(candidate + p, w0.to(kind))
-        if C == 3:
-            tl.store(candidate + p + H * W, w1.to(kind))
-            tl.store(candidate + p + 2 * H * W, w2.to(kind))
+        _store_last(candidate, tile, w0.to(kind), w1.to(kind), w2.to(kind), H, W, BLOCK)
     else:
+        if even:
+            valid = None
         tl.store(candidate + p, w0.to(kind), mask=valid)
         if C == 3:
             tl.store(candidate + p + H * W, w1.to(kind), mask=valid)
             tl.store(candidate + p + 2 * H * W, w2.to(kind), mask=valid)
 
 
-@triton.jit(do_not_specialize=["first"])
-def _kernel(
+@triton.jit
+def _candidate(
     out, originals, pool, operation, applied, argument, center, partner, offset, flip, cut,
-    records, E, first, scale0, scale1, scale2, bias0, bias1, bias2,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, SLOTS: tl.constexpr,
-    LAUNCH_SLOTS: tl.constexpr,
-    FUSED: tl.constexpr, DEFAULT: tl.constexpr, PADDING: tl.constexpr, CUTOUT: tl.constexpr,
+    tables, number, first_tile, end_tile, first, scale0, scale1, scale2, bias0, bias1, bias2,
+    E: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
+    SLOTS: tl.constexpr, ALL_SLOTS: tl.constexpr, FUSED: tl.constexpr, SHARP: tl.constexpr,
+    DEFAULT: tl.constexpr, PADDING: tl.constexpr, CUTOUT: tl.constexpr,
     CHANNELS_LAST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    n = tl.program_id(0).to(tl.int64)
-    source = originals + (n // E) * (H * W * C)
-    mine = True
+    """Finish some tiles of a candidate, of which SLOTS of ALL_SLOTS operations are applied."""
+    n = number.to(tl.int64)
+    source = originals + (number // E).to(tl.int64) * (H * W * C)
+    slot1, tables1, slot2, tables2 = 0, 0, 0, 0
     start = 0
-    if not FUSED and LAUNCH_SLOTS == 2:
-        # Candidates with at most one applied operation and those with two have a launch each: the
-        # former need few registers and run with more threads at a time.
+    if SLOTS == 1 and ALL_SLOTS == 2:
         at = n * K + first
-        one = (tl.load(applied + at) != 0) & (tl.load(operation + at) >= 0)
-        two = (tl.load(applied + at + 1) != 0) & (tl.load(operation + at + 1) >= 0)
-        mine = (one & two) == (SLOTS == 2)
-        if SLOTS == 1:
-            start = tl.where(one, 0, 1)
-    if mine:
-        slot1, tables1, slot2, tables2 = 0, 0, 0, 0
-        if SLOTS >= 1:
-            slot1 = slot_of(
-                operation, applied, argument, center, partner, n, first + start, pool, H, W, C, K
-            )
-            if FUSED:
-                tables1 = tables_of(source, slot1, slot1, slot1, H, W, C, 0, BLOCK)
-            else:
-                tables1 = recalled_tables(records, n * LAUNCH_SLOTS + start, slot1, H, W, C)
-        if SLOTS == 2:
-            slot2 = slot_of(
-                operation, applied, argument, center, partner, n, first + 1, pool, H, W, C, K
-            )
-            if FUSED:
-                tables2 = tables_of(source, slot2, slot1, tables1, H, W, C, 1, BLOCK)
-            else:
-                tables2 = recalled_tables(records, n * LAUNCH_SLOTS + 1, slot2, H, W, C)
-        offset_y, offset_x, turn, cut_y, cut_x = 0, 0, 1, 0, 0
-        if DEFAULT:
-            offset_y, offset_x = tl.load(offset + 2 * n), tl.load(offset + 2 * n + 1)
-            turn = tl.where(tl.load(flip + n) != 0, -1, 1)
-            cut_y, cut_x = tl.load(cut + 2 * n), tl.load(cut + 2 * n + 1)
-        tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
-        for tile in range(tl.program_id(1), tiles, tl.num_programs(1)):
-            _tile(
-                out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x,
-                turn, cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C,
-                SLOTS, DEFAULT, PADDING, CUTOUT, CHANNELS_LAST, BLOCK,
-            )  # fmt: skip
-
-
-def render_kernel(
-    out: Tensor,
-    originals: Tensor,
-    num_candidates: int,
-    subpolicies: tuple[Tensor, ...],
-    pool: Tensor,
-    placed: tuple[Tensor, ...] | None,
-    settings: tuple[int, int, tuple[float, ...]] | None,
-    channels_last: bool,
-) -> None:
-    """Fill `out` with candidates.
-
-    Args:
-        out: `[N,C,H,W]`, N = B·E, contiguous or with channels last.
-        originals: uint8 `[B,C,H,W]`, contiguous.
-        num_candidates: E.
-        subpolicies: operation, applied, argument, center and partner, `[…,K]`, contiguous.
-        pool: uint8 `[M,C,H,W]`, where partners are.
-        placed: offset `[…,2]`, flip and Cutout's centre `[…,2]`; None to store bytes.
-        settings: padding, Cutout's side, and three scales and three biases; with `placed`.
-        channels_last: the layout of `out`.
-    """
-    K = subpolicies[0].shape[-1]
-    source, E = originals, num_candidates
-    first = 0
-    while K - first > MAX_SLOTS:
-        # More operations than a kernel holds: the first ones make bytes for the next to start from.
-        between = torch.empty_like(out, dtype=torch.uint8, memory_format=torch.contiguous_format)
-        _launch(between, source, E, subpolicies, pool, None, None, False, first, MAX_SLOTS)
-        source, E, first = between, 1, first + MAX_SLOTS
-    _launch(out, source, E, subpolicies, pool, placed, settings, channels_last, first, K - first)
-
-
-def jitter_kernel(images: Tensor, operation: Tensor, factor: Tensor) -> Tensor:
-    """Apply K operations `[n,K]` with factors to every image, as `jitter_in_groups` does."""
-    out = torch.empty_like(images)
-    n, K = operation.shape
-    sub = (
-        operation.to(torch.int32),
-        torch.ones((n, K), dtype=torch.bool, device=images.device),
-        factor,
-        torch.zeros((n, K, 2), dtype=torch.int32, device=images.device),
-        torch.zeros((n, K), dtype=torch.int64, device=images.device),
-    )
-    render_kernel(out, images, 1, sub, images, None, None, False)
-    return out
-
-
-def _launch(
-    out: Tensor,
-    source: Tensor,
-    E: int,
-    subpolicies: tuple[Tensor, ...],
-    pool: Tensor,
-    placed: tuple[Tensor, ...] | None,
-    settings: tuple[int, int, tuple[float, ...]] | None,
-    channels_last: bool,
-    first: int,
-    slots: int,
-) -> None:
-    n, channels, height, width = out.shape
-    if not n:
-        return
-    padding, cutout, norm = settings or (0, 0, (1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
-    operation, applied, *others = subpolicies
-    sub = (operation, applied.view(torch.uint8), *others)
-    where = (placed[0], placed[1].view(torch.uint8), placed[2]) if placed else (source,) * 3
-    fused = height * width <= FUSED_PIXELS or not slots
-    block = min(BLOCK, max(32, triton.next_power_of_2(height * width)))
-    sizes = {
-        "H": height, "W": width, "C": channels, "K": max(1, operation.shape[-1]), "BLOCK": block,
-        "num_warps": max(1, block // (32 * PIXELS_PER_THREAD)), "enable_fp_fusion": False,
-    }  # fmt: skip
-    records = source
-    if not fused:
-        records = torch.zeros((n, slots, RECORD), dtype=torch.int32, device=out.device)
-        for phase in range(slots):
-            count_kernel[(n, PARTS[phase], slots - phase)](
-                source, pool, *sub, records, E, first, SLOTS=slots, PHASE=phase, **sizes
-            )
-    for launch in [slots] if fused else range(1, slots + 1):
-        _kernel[(n, 1 if fused else PROGRAMS)](
-            out, source, pool, *sub, *where, records, E, first, *norm, SLOTS=launch,
-            LAUNCH_SLOTS=slots, FUSED=fused, DEFAULT=placed is not None, PADDING=padding,
-            CUTOUT=cutout, CHANNELS_LAST=channels_last,
-            maxnreg=None if fused else REGISTERS[launch], **sizes,
+        start = tl.where((tl.load(applied + at) != 0) & (tl.load(operation + at) >= 0), 0, 1)
+    if SLOTS >= 1:
+        slot1 = slot_of(
+            operation, applied, argument, center, partner, n, first + start, pool, H, W, C, K
+        )
+        if FUSED:
+            tables1 = tables_of(source, slot1, slot1, slot1, H, W, C, 0, BLOCK)
+        else:
+            tables1 = tables + (n * ALL_SLOTS + start) * 768
+    if SLOTS == 2:
+        slot2 = slot_of(
+            operation, applied, argument, center, partner, n, first + 1, pool, H, W, C, K
+        )
+        if FUSED:
+            tables2 = tables_of(source, slot2, slot1, tables1, H, W, C, 1, BLOCK)
+        else:
+            tables2 = tables + (n * ALL_SLOTS + 1) * 768
+    offset_y, offset_x, turn, cut_y, cut_x = 0, 0, 1, 0, 0
+    if DEFAULT:
+        offset_y, offset_x = tl.load(offset + 2 * n), tl.load(offset + 2 * n + 1)
+        turn = tl.where(tl.load(flip + n) != 0, -1, 1)
+        cut_y, cut_x = tl.load(cut + 2 * n), tl.load(cut + 2 * n + 1)
+    for tile in range(first_tile, end_tile):
+        _tile(
+            out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x, turn, cut_y,
+            cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C, SLOTS, DEFAULT, PADDING,
+            CUTOUT, CHANNELS_LAST, FUSED, SHARP, BLOCK,
         )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["first", "which", "room"])
+def render_kernel(
+    out, originals, pool, operation, applied, argument, center, partner, offset, flip, cut,
+    tables, lists, counts, which, room, first, scale0, scale1, scale2, bias0, bias1, bias2,
+    E: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
+    SLOTS: tl.constexpr, ALL_SLOTS: tl.constexpr, FUSED: tl.constexpr, SHARP: tl.constexpr,
+    DEFAULT: tl.constexpr, PADDING: tl.constexpr, CUTOUT: tl.constexpr,
+    CHANNELS_LAST: tl.constexpr, PART: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Finish the candidates of a list, or each of its own program where `FUSED`."""
+    tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
+    if FUSED:
+        _candidate(
+            out, originals, pool, operation, applied, argument, center, partner, offset, flip, cut,
+            tables, tl.program_id(0), 0, tiles, first, scale0, scale1, scale2, bias0, bias1, bias2,
+            E, H, W, C, K, SLOTS, ALL_SLOTS, FUSED, SHARP, DEFAULT, PADDING, CUTOUT, CHANNELS_LAST,
+            BLOCK,
+        )  # fmt: skip
+    else:
+        parts: tl.constexpr = (tiles + PART - 1) // PART
+        for item in range(tl.program_id(0), tl.load(counts + which) * parts, tl.num_programs(0)):
+            part = item % parts
+            _candidate(
+                out, originals, pool, operation, applied, argument, center, partner, offset, flip,
+                cut, tables, tl.load(lists + which * room + item // parts), part * PART,
+                tl.minimum(part * PART + PART, tiles), first, scale0, scale1, scale2, bias0, bias1,
+                bias2, E, H, W, C, K, SLOTS, ALL_SLOTS, FUSED, SHARP, DEFAULT, PADDING, CUTOUT,
+                CHANNELS_LAST, BLOCK,
+            )  # fmt: skip

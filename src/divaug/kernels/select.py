@@ -6,6 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from divaug.fixed_point import BITS, LARGEST_SUM
+from divaug.kernels.launching import launch
 from divaug.kernels.philox import philox
 from divaug.randomness import MASK, Purpose, Stream
 
@@ -68,10 +69,11 @@ def _pick(weight, word, e, E):
     return tl.minimum(tl.sum(((cumulated <= point) & (e < E)).to(tl.int32), 0), E - 1)
 
 
-@triton.jit(do_not_specialize=["step", "seed_low", "seed_high"])
+@triton.jit(do_not_specialize=["step", "seed_low", "seed_high", "stride_b", "stride_e"])
 def _kernel(
-    probs, index, step, out, seed_low, seed_high, E, D, stride_b, stride_e, stride_d,
-    S: tl.constexpr, RULE: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
+    probs, index, step_tensor, out, step, seed_low, seed_high, stride_b, stride_e,
+    E: tl.constexpr, D: tl.constexpr, stride_d: tl.constexpr, S: tl.constexpr, RULE: tl.constexpr,
+    BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr,
     POINTER_STEP: tl.constexpr,
 ):  # fmt: skip
     b = tl.program_id(0).to(tl.int64)
@@ -79,7 +81,7 @@ def _kernel(
     e = tl.arange(0, BLOCK_E)
     in_set = e < E
     sample = tl.load(index + b)
-    now = tl.load(step) if POINTER_STEP else step
+    now = tl.load(step_tensor) if POINTER_STEP else step
     free = in_set.to(tl.int64)
     nearest = free * 0 + _FAR
     if RULE != 1:
@@ -111,11 +113,19 @@ def select_kernel(probs: Tensor, num_selected: int, rule: int, stream: Stream) -
         return out
     block_e = max(2, triton.next_power_of_2(E))
     on_device = isinstance(stream.step, Tensor)
-    _kernel[(B,)](
-        probs, stream.index, stream.step if on_device else int(stream.step) & MASK, out,
-        stream.seed & MASK, stream.seed >> 32, E, D, *probs.stride(),
-        S=num_selected, RULE=rule, BLOCK_E=block_e,
-        BLOCK_D=max(2, min(triton.next_power_of_2(D), 2048 // block_e)),
-        POINTER_STEP=on_device, num_warps=2 if D <= 64 else 4, enable_fp_fusion=False,
+    step = stream.step if isinstance(stream.step, Tensor) else stream.index
+    now = 0 if isinstance(stream.step, Tensor) else stream.step & MASK
+    launch(
+        _kernel,
+        B,
+        (probs, stream.index, step, out),
+        (now, stream.seed & MASK, stream.seed >> 32, probs.stride(0), probs.stride(1)),
+        {
+            "E": E, "D": D, "stride_d": probs.stride(2), "S": num_selected, "RULE": rule,
+            "BLOCK_E": block_e,
+            "BLOCK_D": max(2, min(triton.next_power_of_2(D), 2048 // block_e)),
+            "POINTER_STEP": on_device,
+        },
+        {"num_warps": 2 if D <= 64 else 4, "enable_fp_fusion": False},
     )  # fmt: skip
     return out

@@ -1,7 +1,7 @@
 """The look-up tables of a slot, with the statistics of the image that three of them need.
 
-Invert, Solarize, Posterize, Brightness, Contrast, AutoContrast and Equalize are tables of 256
-values, as in `divaug.operations.tone`; the last three depend on the image. The host is never asked.
+Solarize, Brightness, Contrast, AutoContrast and Equalize are tables of 256 values, as in
+`divaug.operations.tone`; the last three depend on the image. The host is never asked.
 """
 
 import triton
@@ -12,18 +12,17 @@ from divaug.kernels.pixels import (
     BRIGHTNESS,
     CONTRAST,
     EQUALIZE,
-    INVERT,
-    POSTERIZE,
     SOLARIZE,
     after_first,
     blend,
     channel,
     luma,
-    original,
+    pixels_at,
+    place,
     plan,
 )
 
-__all__ = ["RECORD", "count_kernel", "recalled_tables", "slot_of", "tables_of"]
+__all__ = ["RECORD", "slot_of", "table_kernel", "tables_of", "wants"]
 
 #: int32 numbers of one record: 255 − lowest and highest value per channel, the sum of grey values
 #: as int64, and three histograms. All start at zero and grow by atomic additions and maxima.
@@ -34,11 +33,11 @@ _RECORD = tl.constexpr(RECORD)
 @triton.jit
 def slot_of(
     operation, applied, argument, center, partner, n, k, pool,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, wanted=True,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     """One slot of candidate n: operation (−1 where its coin failed), argument, place, map."""
     at = n * K + k
-    op = tl.where((tl.load(applied + at) != 0) & wanted, tl.load(operation + at), -1)
+    op = tl.where(tl.load(applied + at) != 0, tl.load(operation + at), -1)
     strength = tl.load(argument + at)
     center_y = tl.load(center + 2 * at)
     center_x = tl.load(center + 2 * at + 1)
@@ -48,7 +47,8 @@ def slot_of(
 
 
 @triton.jit
-def _wants(op):
+def wants(op):
+    """Whether an operation's table depends on the image."""
     return (op == AUTOCONTRAST) | (op == CONTRAST) | (op == EQUALIZE)
 
 
@@ -65,48 +65,100 @@ def _equalized(count, pixels: tl.constexpr):
 
 
 @triton.jit
-def _accumulate(
-    source, op, slot1, tables1, first_tile, tile_step,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, SLOT: tl.constexpr,
+def _found(
+    source, tile, slot1, tables1,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, AFTER: tl.constexpr, FUSED: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Extremes, grey sum and histograms of every `tile_step`-th tile of what an operation finds."""
+    """A tile of what an operation finds, and which of its pixels there are."""
+    p = tile * BLOCK + tl.arange(0, BLOCK)
+    inside = p < H * W
+    if AFTER:
+        _, y, x = place(source, tile, W, BLOCK)
+        pixel = after_first(source, y, x, inside, slot1, tables1, H, W, C, FUSED)
+    else:
+        pixel = pixels_at(source, p, inside, H, W, C)
+    return pixel, inside
+
+
+@triton.jit
+def _extremes(
+    source, first_tile, end_tile, slot1, tables1,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, AFTER: tl.constexpr, FUSED: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """255 less the lowest, and the highest value of each channel: both grow from zero."""
+    low0, low1, low2 = (tl.zeros([BLOCK], tl.int32),) * 3
+    high0, high1, high2 = (tl.zeros([BLOCK], tl.int32),) * 3
+    for tile in range(first_tile, end_tile):
+        pixel, inside = _found(source, tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK)
+        lowest = tl.where(inside, ~pixel, 0)
+        highest = tl.where(inside, pixel, 0)
+        low0 = tl.maximum(low0, channel(lowest, 0))
+        high0 = tl.maximum(high0, channel(highest, 0))
+        if C == 3:
+            low1 = tl.maximum(low1, channel(lowest, 1))
+            low2 = tl.maximum(low2, channel(lowest, 2))
+            high1 = tl.maximum(high1, channel(highest, 1))
+            high2 = tl.maximum(high2, channel(highest, 2))
+    lows = tl.max(low0, 0), tl.max(low1, 0), tl.max(low2, 0)
+    highs = tl.max(high0, 0), tl.max(high1, 0), tl.max(high2, 0)
+    return lows, highs
+
+
+@triton.jit
+def _grey_sum(
+    source, first_tile, end_tile, slot1, tables1,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, AFTER: tl.constexpr, FUSED: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    total = tl.zeros([BLOCK], tl.int32)
+    for tile in range(first_tile, end_tile):
+        pixel, inside = _found(source, tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK)
+        total += tl.where(inside, luma(pixel, C), 0)
+    return tl.sum(total.to(tl.int64), 0)
+
+
+@triton.jit
+def _counts(
+    source, first_tile, end_tile, slot1, tables1,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, AFTER: tl.constexpr, FUSED: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The histogram of each channel."""
+    count0, count1, count2 = (tl.zeros([256], tl.int32),) * 3
+    for tile in range(first_tile, end_tile):
+        pixel, inside = _found(source, tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK)
+        count0 += tl.histogram(channel(pixel, 0), 256, mask=inside)
+        if C == 3:
+            count1 += tl.histogram(channel(pixel, 1), 256, mask=inside)
+            count2 += tl.histogram(channel(pixel, 2), 256, mask=inside)
+    return count0, count1, count2
+
+
+@triton.jit
+def _accumulate(
+    source, op, slot1, tables1, first_tile, end_tile,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, AFTER: tl.constexpr, FUSED: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """What an operation's table depends on, over some tiles: extremes, grey sum or histograms."""
     zero = op * 0
-    low0, low1, low2 = zero + 255, zero + 255, zero + 255
-    high0, high1, high2 = zero, zero, zero
-    grey = zero.to(tl.int64)
-    count0 = tl.zeros([256], tl.int32)
-    count1 = tl.zeros([256], tl.int32)
-    count2 = tl.zeros([256], tl.int32)
-    tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
-    if _wants(op):
-        for tile in range(first_tile, tiles, tile_step):
-            p = tile * BLOCK + tl.arange(0, BLOCK)
-            inside = p < H * W
-            y = p // W
-            x = p - y * W
-            if SLOT == 0:
-                pixel = original(source, y, x, inside, H, W, C)
-            else:
-                pixel = after_first(source, y, x, inside, slot1, tables1, H, W, C)
-            if op == AUTOCONTRAST:
-                lowest = tl.where(inside, pixel, 0xFFFFFF)
-                highest = tl.where(inside, pixel, 0)
-                low0 = tl.minimum(low0, tl.min(channel(lowest, 0), 0))
-                high0 = tl.maximum(high0, tl.max(channel(highest, 0), 0))
-                if C == 3:
-                    low1 = tl.minimum(low1, tl.min(channel(lowest, 1), 0))
-                    low2 = tl.minimum(low2, tl.min(channel(lowest, 2), 0))
-                    high1 = tl.maximum(high1, tl.max(channel(highest, 1), 0))
-                    high2 = tl.maximum(high2, tl.max(channel(highest, 2), 0))
-            elif op == CONTRAST:
-                grey += tl.sum(tl.where(inside, luma(pixel, C), 0), 0).to(tl.int64)
-            else:
-                count0 += tl.histogram(channel(pixel, 0), 256, mask=inside)
-                if C == 3:
-                    count1 += tl.histogram(channel(pixel, 1), 256, mask=inside)
-                    count2 += tl.histogram(channel(pixel, 2), 256, mask=inside)
-    return low0, low1, low2, high0, high1, high2, grey, count0, count1, count2
+    lows = zero, zero, zero
+    highs = zero, zero, zero
+    total = zero.to(tl.int64)
+    counts = (tl.zeros([256], tl.int32),) * 3
+    if op == AUTOCONTRAST:
+        lows, highs = _extremes(
+            source, first_tile, end_tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK
+        )
+    elif op == CONTRAST:
+        total = _grey_sum(
+            source, first_tile, end_tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK
+        )
+    elif op == EQUALIZE:
+        counts = _counts(source, first_tile, end_tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK)
+    return lows, highs, total, counts
 
 
 @triton.jit
@@ -119,34 +171,31 @@ def _stretched(v, low, high):
 
 
 @triton.jit
-def _tables(slot, raw, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
+def _tables(slot, found, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
     """The look-up tables [256] of a slot, one a channel; as they are where it needs none."""
     op, argument = slot[0], slot[1]
+    lows, highs, total, counts = found
     v = tl.arange(0, 256)
     table0 = v
     table1 = v
     table2 = v
     if op == AUTOCONTRAST:
-        table0 = _stretched(v, raw[0], raw[3])
-        table1 = _stretched(v, raw[1], raw[4])
-        table2 = _stretched(v, raw[2], raw[5])
-    elif op == EQUALIZE:
-        table0 = _equalized(raw[7], H * W)
+        table0 = _stretched(v, 255 - lows[0], highs[0])
         if C == 3:
-            table1 = _equalized(raw[8], H * W)
-            table2 = _equalized(raw[9], H * W)
+            table1 = _stretched(v, 255 - lows[1], highs[1])
+            table2 = _stretched(v, 255 - lows[2], highs[2])
+    elif op == EQUALIZE:
+        table0 = _equalized(counts[0], H * W)
+        if C == 3:
+            table1 = _equalized(counts[1], H * W)
+            table2 = _equalized(counts[2], H * W)
     else:
-        if op == INVERT:
-            table0 = 255 - v
-        elif op == SOLARIZE:
+        if op == SOLARIZE:
             table0 = tl.where(v.to(tl.float32) < argument, v, 255 - v)
-        elif op == POSTERIZE:
-            drop = 8 - argument.to(tl.int32)
-            table0 = (v >> drop) << drop
         elif op == BRIGHTNESS:
             table0 = blend(v * 0, v, argument)
         elif op == CONTRAST:
-            mean = ((2 * raw[6] + H * W) // (2 * H * W)).to(tl.int32)
+            mean = ((2 * total + H * W) // (2 * H * W)).to(tl.int32)
             table0 = blend(v * 0 + mean, v, argument)
         table1 = table0
         table2 = table0
@@ -156,73 +205,99 @@ def _tables(slot, raw, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
 @triton.jit
 def tables_of(
     source, slot, slot1, tables1,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, SLOT: tl.constexpr,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, AFTER: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The look-up tables of a slot, the statistics taken by this program alone."""
-    raw = _accumulate(source, slot[0], slot1, tables1, 0, 1, H, W, C, SLOT, BLOCK)
-    return _tables(slot, raw, H, W, C)
+    tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
+    found = _accumulate(source, slot[0], slot1, tables1, 0, tiles, H, W, C, AFTER, True, BLOCK)
+    return _tables(slot, found, H, W, C)
 
 
 @triton.jit
-def recalled_tables(records, at, slot, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
-    """The look-up tables of a slot, the statistics left in a record by `count_kernel`."""
-    base = records + at * _RECORD
-    op = slot[0]
-    zero = op * 0
-    low0, low1, low2 = zero, zero, zero
-    high0, high1, high2 = zero, zero, zero
-    grey = zero.to(tl.int64)
-    count0 = tl.zeros([256], tl.int32)
-    count1 = tl.zeros([256], tl.int32)
-    count2 = tl.zeros([256], tl.int32)
+def _gathered(record, found, op, C: tl.constexpr):
+    """Add one part's statistics to a record, in any order of the parts."""
+    lows, highs, total, counts = found
     if op == AUTOCONTRAST:
-        low0, low1, low2 = 255 - tl.load(base), 255 - tl.load(base + 1), 255 - tl.load(base + 2)
-        high0, high1, high2 = tl.load(base + 3), tl.load(base + 4), tl.load(base + 5)
+        for c in tl.static_range(C):
+            tl.atomic_max(record + c, lows[c])
+            tl.atomic_max(record + 3 + c, highs[c])
     elif op == CONTRAST:
-        grey = tl.load((base + 6).to(tl.pointer_type(tl.int64)))
-    elif op == EQUALIZE:
+        tl.atomic_add((record + 6).to(tl.pointer_type(tl.int64)), total)
+    else:
         v = tl.arange(0, 256)
-        count0 = tl.load(base + 8 + v)
-        count1 = tl.load(base + 264 + v)
-        count2 = tl.load(base + 520 + v)
-    raw = low0, low1, low2, high0, high1, high2, grey, count0, count1, count2
-    return _tables(slot, raw, H, W, C)
+        for c in tl.static_range(C):
+            tl.atomic_add(record + 8 + c * 256 + v, counts[c], mask=counts[c] > 0)
 
 
-@triton.jit(do_not_specialize=["first"])
-def count_kernel(
-    originals, pool, operation, applied, argument, center, partner, records, E, first,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, SLOTS: tl.constexpr,
-    PHASE: tl.constexpr, BLOCK: tl.constexpr,
+@triton.jit
+def _recalled(record):
+    """The statistics that all parts left in a record, read past this processor's cache."""
+    v = tl.arange(0, 256)
+    lows = (
+        tl.load(record, cache_modifier=".cg"),
+        tl.load(record + 1, cache_modifier=".cg"),
+        tl.load(record + 2, cache_modifier=".cg"),
+    )
+    highs = (
+        tl.load(record + 3, cache_modifier=".cg"),
+        tl.load(record + 4, cache_modifier=".cg"),
+        tl.load(record + 5, cache_modifier=".cg"),
+    )
+    total = tl.load((record + 6).to(tl.pointer_type(tl.int64)), cache_modifier=".cg")
+    counts = (
+        tl.load(record + 8 + v, cache_modifier=".cg"),
+        tl.load(record + 264 + v, cache_modifier=".cg"),
+        tl.load(record + 520 + v, cache_modifier=".cg"),
+    )
+    return lows, highs, total, counts
+
+
+@triton.jit(do_not_specialize=["first", "which", "room"])
+def table_kernel(
+    tables, originals, pool, operation, applied, argument, center, partner, records, arrivals,
+    lists, counts, which, room, first,
+    E: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
+    SLOTS: tl.constexpr, AFTER: tl.constexpr, PART: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Add one part of a large image's statistics to a slot's record.
+    """Make the look-up tables of the listed slots of large images.
 
-    The first phase does all slots but a second one that follows an operation with statistics of its
-    own; the second phase, which has no first slots to do, does those.
+    `AFTER` tells whether an operation was applied before these slots.
+
+    A slot is shared out: each part adds what it counted to the slot's record, and the one that
+    comes last turns the record into tables. Where the image does not matter the first part does it
+    all.
     """
-    n = tl.program_id(0).to(tl.int64)
-    k = tl.program_id(2) + PHASE
-    at = n * K + first + k
-    op = tl.where(tl.load(applied + at) != 0, tl.load(operation + at), -1)
-    if _wants(op):
-        slot1 = slot_of(
-            operation, applied, argument, center, partner, n, first, pool, H, W, C, K, k == 1
+    tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
+    parts: tl.constexpr = (tiles + PART - 1) // PART
+    work = tl.load(counts + which) * parts
+    for item in range(tl.program_id(0), work, tl.num_programs(0)):
+        at = tl.load(lists + which * room + item // parts)
+        part = item % parts
+        n = (at // SLOTS).to(tl.int64)
+        k = at % SLOTS
+        slot = slot_of(
+            operation, applied, argument, center, partner, n, first + k, pool, H, W, C, K
         )
-        if (k == 1) & _wants(slot1[0]) == PHASE:
-            source = originals + (n // E) * (H * W * C)
-            tables1 = recalled_tables(records, n * SLOTS, slot1, H, W, C)
-            raw = _accumulate(
-                source, op, slot1, tables1, tl.program_id(1), tl.num_programs(1), H, W, C, 1, BLOCK
-            )
-            base = records + (n * SLOTS + k) * _RECORD
-            if op == AUTOCONTRAST:
-                for c in tl.static_range(3):
-                    tl.atomic_max(base + c, 255 - raw[c])
-                    tl.atomic_max(base + 3 + c, raw[3 + c])
-            elif op == CONTRAST:
-                tl.atomic_add((base + 6).to(tl.pointer_type(tl.int64)), raw[6])
-            else:
-                v = tl.arange(0, 256)
-                for c in tl.static_range(C):
-                    tl.atomic_add(base + 8 + c * 256 + v, raw[7 + c])
+        record = records + at.to(tl.int64) * _RECORD
+        complete = part == 0
+        if wants(slot[0]):
+            slot1 = slot
+            if AFTER:
+                slot1 = slot_of(
+                    operation, applied, argument, center, partner, n, first, pool, H, W, C, K
+                )
+            source = originals + (at // SLOTS // E).to(tl.int64) * (H * W * C)
+            tables1 = tables + n * (SLOTS * 768)
+            found = _accumulate(
+                source, slot[0], slot1, tables1, part * PART, tl.minimum(part * PART + PART, tiles),
+                H, W, C, AFTER, False, BLOCK,
+            )  # fmt: skip
+            _gathered(record, found, slot[0], C)
+            tl.debug_barrier()  # every thread of this part has added before it is counted
+            complete = tl.atomic_add(arrivals + at, 1) == parts - 1
+        if complete:
+            made = _tables(slot, _recalled(record), H, W, C)
+            v = tl.arange(0, 256)
+            for c in tl.static_range(C):
+                tl.store(tables + at.to(tl.int64) * 768 + c * 256 + v, made[c].to(tl.uint8))

@@ -131,11 +131,12 @@ class Partners:
 
     Args:
         count: number of images in the pool.
-        own: int64 `[B]`, the row of each sample itself, which is not drawn.
+        own: int64 `[B]`, the row of each sample itself, which is not drawn; None where the pool is
+            the batch and sample b its row b.
     """
 
     count: int
-    own: Tensor
+    own: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +204,10 @@ def finish(
     # Another image than the sample's own: draw among the others and skip over it.
     partner = below(partner_word, max(partners.count - 1, 1))
     if partners.count > 1:
-        partner = partner + (partner >= partners.own[:, None, None]).to(torch.int64)
+        own = partners.own
+        if own is None:
+            own = torch.arange(len(partner), device=partner.device)
+        partner = partner + (partner >= own[:, None, None]).to(torch.int64)
     return SubPolicies(
         operation=chosen.integers[..., 0].contiguous(),
         applied=chosen.applied,

@@ -1,0 +1,52 @@
+"""Work beside the work: a second stream, forked off and joined again."""
+
+from functools import lru_cache
+from types import TracebackType
+
+import torch
+
+__all__ = ["Aside"]
+
+
+@lru_cache(maxsize=64)
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    # Of high priority: what is done beside is what the rest will wait for.
+    return torch.cuda.Stream(device, priority=-1)
+
+
+class Aside:
+    """What is launched inside `with` runs beside what follows, until `join`; also in a CUDA graph.
+
+    Where the device is no GPU everything runs in order.
+
+    Args:
+        device: where. All tensors used inside must live until after `join`.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device if device.type == "cuda" else None
+        self._context: torch.cuda.StreamContext | None = None
+
+    def __enter__(self) -> "Aside":
+        """Let the second stream begin where this one is now."""
+        if self._device is not None:
+            stream = _stream(self._device)
+            stream.wait_stream(torch.cuda.current_stream(self._device))
+            self._context = torch.cuda.stream(stream)
+            self._context.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Go back to the stream that was current."""
+        if self._context is not None:
+            self._context.__exit__(kind, error, trace)
+
+    def join(self) -> None:
+        """Let the current stream wait for what was launched aside; the host does not."""
+        if self._device is not None:
+            torch.cuda.current_stream(self._device).wait_stream(_stream(self._device))
