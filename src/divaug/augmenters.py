@@ -56,6 +56,12 @@ class Augmenter(Protocol):
     def reset_record(self) -> None:
         """Start a new record."""
 
+    def record_state(self) -> dict[str, Any] | None:
+        """The record so far, as JSON can hold it; None before anything was augmented."""
+
+    def load_record_state(self, state: Mapping[str, Any] | None) -> None:
+        """Continue a record that `record_state` gave; None starts a new one."""
+
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs."""
 
