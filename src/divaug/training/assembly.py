@@ -37,7 +37,17 @@ _SHARES_BUFFERS = next(
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What a run is made of."""
+    """What a run is made of.
+
+    Args:
+        network: the bare network.
+        default: the default augmentation.
+        augment: the augmenter, which asks `called`.
+        feed: where batches come from.
+        step: the training step.
+        test: the test images.
+        called: the network as it is asked, compiled where the hardware compiles.
+    """
 
     network: nn.Module
     default: DefaultAugmentation
@@ -45,6 +55,7 @@ class Parts:
     feed: Feed
     step: Step
     test: TestSet
+    called: nn.Module
 
 
 def build_network(recipe: Recipe, data: Dataset | ImageFiles, hardware: Hardware) -> nn.Module:
@@ -89,10 +100,17 @@ def test_set_of(
     device = hardware.device
     if isinstance(data, Dataset):
         images, labels = data.test_images.to(device), data.test_labels.to(device)
-        return TestImages(images, labels, processes)
+        return TestImages(images, labels, processes, _chunk_size(recipe, hardware, processes))
     return TestFiles(
         data.test, STREAMED_SIZE, len(data.mean), device, recipe.num_workers, processes
     )
+
+
+def _chunk_size(recipe: Recipe, hardware: Hardware, processes: Processes) -> int:
+    """Test images in one pass: where it is compiled, as many as candidates are scored in one."""
+    if not hardware.compiled:
+        return 1000
+    return recipe.batch_size // processes.count * recipe.num_candidates
 
 
 test_set_of.__test__ = False  # type: ignore[attr-defined]
@@ -120,9 +138,8 @@ def assemble(
         hardware,
         processes,
     )
-    return Parts(
-        network, default, augment, feed, step, test_set_of(recipe, data, hardware, processes)
-    )
+    test = test_set_of(recipe, data, hardware, processes)
+    return Parts(network, default, augment, feed, step, test, called)
 
 
 def _feed(

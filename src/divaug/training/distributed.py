@@ -60,6 +60,13 @@ class Processes:
             dist.all_reduce(summed)
         return summed
 
+    def least(self, number: Tensor) -> Tensor:
+        """The smallest over all processes, as a new tensor."""
+        smallest = number.clone()
+        if self.shared:
+            dist.all_reduce(smallest, dist.ReduceOp.MIN)
+        return smallest
+
     def any(self, flag: bool, device: torch.device) -> bool:
         """Whether any process says so; all must ask."""
         if not self.shared:
