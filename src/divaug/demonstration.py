@@ -9,6 +9,7 @@ from divaug.measuring import Measurement, measure_run
 from divaug.reporting import write_report
 from divaug.tables import Table
 from divaug.training import RunResult, train
+from divaug.training.interruption import pass_on
 from divaug.training.progress import Reporter
 
 __all__ = ["Demonstration", "demonstrate"]
@@ -83,7 +84,7 @@ def demonstrate(
         folder = Path(out) / recipe.augmenter
         runs[recipe.augmenter] = train(recipe, folder, resume=True, device="cpu", reporter=reporter)
         if not runs[recipe.augmenter].finished:
-            raise KeyboardInterrupt
+            pass_on(runs[recipe.augmenter].signal)
     first = next(iter(runs.values()))
     size = min(_MEASURED, first.recipe.train_images or _MEASURED)
     measured = measure_run(first.folder, list(runs), views=4, images=size, device="cpu")

@@ -1,12 +1,11 @@
 """Ctrl-C and SIGTERM as a wish that the loop grants between two steps."""
 
-import os
 import signal
 import threading
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
-__all__ = ["Interruption", "exit_code"]
+__all__ = ["Interruption", "exit_code", "pass_on"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -19,6 +18,12 @@ def exit_code(name: str | None) -> int:
         (130, 143)
     """
     return 128 + signal.Signals[name or "SIGTERM"].value
+
+
+def pass_on(name: str | None) -> NoReturn:
+    """Do with a signal that was noted what would have happened without the note."""
+    signal.raise_signal(signal.Signals[name or "SIGTERM"])
+    raise KeyboardInterrupt  # where somebody ignores signals: the work is undone all the same
 
 
 class Interruption:
@@ -64,4 +69,4 @@ class Interruption:
             self.signal = signal.Signals(number).name
             return
         self._restore()
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
