@@ -120,8 +120,7 @@ class Loop:
         return together and self.processes.any(wish, self.hardware.device)
 
     def _push(self) -> Reading | None:
-        step = self.parts.step
-        return self.meter.push(self.step, step.sums, step.first_bad)
+        return self.meter.push(self.step, self.parts.step.sums, self.parts.step.first_bad)
 
     def _check(self, bad: int | None) -> None:
         if bad is None:
@@ -160,10 +159,7 @@ class Loop:
         )
 
     def _finish_epoch(self, epoch: int) -> bool:
-        """Read, save, evaluate and write the epoch down; False where a signal came between.
-
-        What is saved before the evaluation lets a resumed run do the rest again.
-        """
+        """Read, save, evaluate, write down; False where a signal came: resuming does it again."""
         self._start_writing()
         self._log(self.meter.flush())
         self._push()
