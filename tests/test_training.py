@@ -1,6 +1,7 @@
 """The training loop against hand-written steps, and what happens when things go wrong."""
 
 import dataclasses
+import itertools
 import json
 import math
 import os
@@ -356,6 +357,47 @@ def test_evaluation_is_exact_in_any_chunks_and_leaves_the_network_alone():
         )
     assert network.training
     assert all(torch.equal(before[n], t) for n, t in network.state_dict().items())
+
+
+@pytest.mark.parametrize("chunk", [20, 8, 7, 32])
+def test_a_compiled_network_is_evaluated_on_batches_of_one_shape(chunk):
+    """What fills the last batch up does not count."""
+    network = models.build("tiny-resnet-8", 4, 1)
+    default = default_of("toy", DATA)
+    test = TestImages(DATA.test_images, DATA.test_labels, chunk_size=chunk)
+    expected = evaluate(network, test, default, CPU)
+    shapes = []
+    network.register_forward_pre_hook(lambda _, given: shapes.append(tuple(given[0].shape)))
+    found = evaluate(network, test, default, dataclasses.replace(CPU, compiled=True))
+    assert (found.accuracy, found.images) == (expected.accuracy, 20)
+    assert found.loss == pytest.approx(expected.loss, rel=1e-5)
+    assert set(shapes) == {(chunk, 1, 16, 16)}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_evaluating_reuses_what_scoring_compiled(monkeypatch, dtype):
+    """The same shape, dtype, layout and mode: after training nothing is compiled anew."""
+    monkeypatch.setattr(
+        "divaug.training.assembly._compiled",
+        lambda network: torch.compile(network, dynamic=False, backend="eager"),
+    )
+    hardware = Hardware(torch.device("cpu"), dtype, compiled=True)
+    parts = assemble(toy_recipe(augmenter="divaug"), DATA, hardware, Processes())
+    for inputs in itertools.islice(parts.feed.epoch(0, 0), 2):
+        parts.step(inputs)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        assert evaluate(parts.called, parts.test, parts.default, hardware).images == 20
+        with pytest.raises(Exception, match=r"[Rr]ecompil"):  # the guard does its work
+            parts.called(torch.zeros(5, 1, 16, 16))
+
+
+def test_test_images_are_shared_out_completely_and_all_count_the_same_rounds():
+    for count, number, chunk in itertools.product((1, 2, 3), (1, 5, 20), (1, 3, 7, 50)):
+        images, labels = DATA.test_images[:number], DATA.test_labels[:number]
+        sets = [TestImages(images, labels, Processes(r, count), chunk) for r in range(count)]
+        given = [list(part.batches()) for part in sets]
+        assert torch.equal(torch.cat([x for part in given for x, _ in part]), images)
+        assert {part.rounds for part in sets} == {max(len(part) for part in given)}
 
 
 def test_evaluation_without_images_is_an_error():
