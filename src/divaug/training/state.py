@@ -125,5 +125,9 @@ def _spent(folder: Path, place: Place, lines: list[dict[str, Any]]) -> Mapping[s
     """The latest word on the time that was spent, also on work that must be done again."""
     result = read_result(folder) or {}
     said = [place.spent, result.get("time"), *(line.get("time") for line in lines)]
-    known = [one for one in said if isinstance(one, dict)]
+    known = [one for one in said if isinstance(one, dict) and _numbers(one)]
     return max(known, key=lambda one: sum(one.values()))
+
+
+def _numbers(spent: Mapping[str, Any]) -> bool:
+    return all(isinstance(value, int | float) for value in spent.values())
