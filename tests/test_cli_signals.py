@@ -79,6 +79,15 @@ def test_a_signal_while_training_saves_and_says_so(tmp_path, number, code):
     assert read_result(tmp_path / "run")["signal"] == number.name
 
 
+@pytest.fixture
+def ctrl_c():
+    """Python's own handler: a shell that starts the tests aside has Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_the_first_signal_is_noted_and_the_second_obeyed():
     with Interruption() as stop:
         with pytest.raises(KeyboardInterrupt):
