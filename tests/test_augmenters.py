@@ -1,5 +1,6 @@
 """Augmenters: one kind of thing, whatever the method."""
 
+import json
 import math
 
 import pytest
@@ -134,6 +135,31 @@ def test_records_count_what_was_kept_and_reset_in_place(name, images):
         augment.record()
     augment(images)
     assert augment.record().images == 6
+
+
+@pytest.mark.parametrize("name", ["randaugment-xS", "divaug"])
+def test_a_record_goes_on_where_its_state_was_taken(name, images):
+    """As text, into an augmenter that has done nothing yet and, in place, into one that has."""
+    whole, fresh, used = (augmenters.build(name, settings()) for _ in range(3))
+    assert whole.record_state() is None
+    whole(images)
+    state = json.loads(json.dumps(whole.record_state()))
+    step = whole.state_dict()
+    whole(images)
+    used(images.flip(0))
+    tensors = used.source.sums.applied
+    for other in (fresh, used):
+        other.load_state_dict(step)
+        other.load_record_state(state)
+        other(images)
+        assert json.dumps(other.record_state()) == json.dumps(whole.record_state())
+        assert str(other.record()) == str(whole.record())  # NaN is not equal to itself
+    assert used.source.sums.applied is tensors
+    used.load_record_state(None)
+    with pytest.raises(ValueError, match="nothing was augmented"):
+        used.record()
+    with pytest.raises(ValueError, match="of the same operations"):
+        used.load_record_state(state | {"names": state["names"][1:]})
 
 
 def test_records_equal_counts_by_hand(images):

@@ -1,5 +1,7 @@
 """The timing of the step: complete, positive, and honest about what it timed."""
 
+import time
+
 import pytest
 
 from divaug.benchmarks.step import measure
@@ -13,7 +15,7 @@ from tests.training_helpers import toy_data, toy_recipe
 )
 def test_the_parts_of_a_step_are_those_its_augmenter_has(augmenter, extra):
     found = measure(toy_recipe(augmenter=augmenter), "cpu", repeats=3, steps=1, data=toy_data())
-    common = {"gather", "expand", "forward", "backward", "optimiser"}
+    common = {"data loading", "expand", "forward", "backward", "optimiser"}
     assert set(found["parts_ms"]) == common | extra
     step = found["step_ms"]
     assert 0 < step["low"] <= step["median"] <= step["high"]
@@ -21,6 +23,27 @@ def test_the_parts_of_a_step_are_those_its_augmenter_has(augmenter, extra):
     assert found["share"]["forward"] == found["parts_ms"]["forward"] / step["median"]
     assert found["originals_per_second"] == pytest.approx(8000 / step["median"])
     assert found["recipe"]["augmenter"] == augmenter
+
+
+def test_loading_a_set_in_memory_takes_at_most_three_percent_of_a_step():
+    found = measure(recipe("demo-default"), "cpu", repeats=3, steps=2)
+    assert 0 < found["share"]["data loading"] <= 0.03
+
+
+def test_data_loading_is_the_feed_and_the_look_up(monkeypatch):
+    """What a slow feed takes shows in the part."""
+    from divaug.training.feeds import Resident
+
+    epoch = Resident.epoch
+
+    def slow(feed, number, start):
+        for inputs in epoch(feed, number, start):
+            time.sleep(0.02)
+            yield inputs
+
+    monkeypatch.setattr(Resident, "epoch", slow)
+    found = measure(toy_recipe(), "cpu", repeats=1, steps=1, data=toy_data())
+    assert found["parts_ms"]["data loading"] >= 20
 
 
 def test_random_images_stand_in_for_known_datasets_only():

@@ -184,20 +184,23 @@ def test_sigterm_saves_says_so_and_resume_continues(data, tmp_path):
     assert notes == []
 
 
-def test_the_demo_trains_twice_and_compares(tmp_path):
+def test_the_demo_trains_at_equal_steps_and_at_equal_time_and_compares(tmp_path):
     words = ("--set", "epochs=1", "--set", "train_images=100", "--set", "batch_size=20")
     output = call("demo", "--out", tmp_path / "demo", *words).output
     assert (tmp_path / "demo" / "operations.png").exists()
     rows = {line.split()[0]: line.split() for line in output.splitlines() if line.split()}
-    for name in ("default", "divaug"):
+    for name, steps in (("default", 5), ("divaug", 5), ("default-long", 25)):
         last = read_metrics(tmp_path / "demo" / name)[-1]
-        assert rows[name][1] == f"{last['test_accuracy']:.2%}"
-    assert float(rows["divaug"][2]) > float(rows["default"][2])
+        row = rows[name] if name in rows else rows["default,"][4:]
+        assert row[1:3] == [str(steps), f"{last['test_accuracy']:.2%}"]
+    assert rows["default,"][:5] == ["default,", "as", "long", "as", "divaug"]
+    assert float(rows["divaug"][3]) > float(rows["default"][3])
+    assert rows["default,"][7] == rows["default"][3]  # the same augmenter and the same network
     assert output.splitlines()[-1] == f"report page: {tmp_path / 'demo' / 'report.html'}"
-    assert rows["divaug"][1] in (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    assert rows["divaug"][2] in (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
     again = call("demo", "--out", tmp_path / "demo", *words)
     assert again.exit_code == 0  # finished runs are not run again
-    assert rows["divaug"][1] in again.output
+    assert rows["divaug"][2] in again.output
 
 
 def test_bench_step_prints_and_writes_its_cases(monkeypatch, tmp_path):

@@ -17,7 +17,7 @@ from divaug.training import checkpoints, train
 from divaug.training.distributed import Processes, joined, wanted
 from divaug.training.progress import Silent
 from divaug.training.runs import read_metrics
-from tests.training_helpers import PlainEntry, toy_data, toy_recipe
+from tests.training_helpers import PlainEntry, same_story, toy_data, toy_recipe
 
 ROOT = Path(__file__).parents[1]
 
@@ -64,10 +64,13 @@ def launch(count, script, tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-@pytest.mark.parametrize("augmenter", OWNER)
-def test_two_processes_train_as_one(tmp_path, augmenter):
-    """Same augmentation to the bit, same losses within rounding, for a net without BatchNorm."""
-    changes = {"augmenter": augmenter, "model": "plain", "epochs": 2, "log_every": 1}
+@pytest.mark.parametrize(
+    ("augmenter", "model"),
+    [("divaug", "plain"), ("divaug", "tiny-resnet-8"), ("trivialaugment-xS", "tiny-resnet-8")],
+)
+def test_two_processes_train_as_one(tmp_path, augmenter, model):
+    """Same augmentation to the bit, same losses within rounding, without BatchNorm and with it."""
+    changes = {"augmenter": augmenter, "model": model, "epochs": 2, "log_every": 1}
     fill = {"root": str(ROOT), "owner": OWNER[augmenter], "changes": changes}
     launch(2, SCRIPT.format(out=str(tmp_path / "two"), **fill), tmp_path)
     with PlainEntry():
@@ -82,6 +85,10 @@ def test_two_processes_train_as_one(tmp_path, augmenter):
         if a["kind"] == "epoch":
             assert b["test_accuracy"] == a["test_accuracy"]
             assert b["test_images"] == a["test_images"] == 20
+            assert b["record"]["images"] == a["record"]["images"] == 48
+            if augmenter == "trivialaugment-xS":  # where the network decides, rounding may
+                for name in ("drawn", "operations"):
+                    assert b["record"][name] == a["record"][name]
     whole = torch.load(f"{alone}-0.pt")
     parts = [torch.load(f"{tmp_path / 'two'}-{rank}.pt") for rank in range(2)]
     for step in range(6):  # the network's first choices, before rounding can turn one
@@ -167,6 +174,7 @@ def test_two_processes_stop_together_and_continue_to_the_same_bits(tmp_path):
     assert one.step == two.step == 30
     assert all(torch.equal(one.model[name], two.model[name]) for name in one.model)
     assert all(torch.equal(one.optimizer[n], two.optimizer[n]) for n in one.optimizer)
+    assert same_story(tmp_path / "whole", tmp_path / "parts")
 
 
 def test_parts_of_a_batch_are_consecutive_and_equal():

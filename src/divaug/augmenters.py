@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from divaug.default_augmentation import DefaultAugmentation, plain
-from divaug.operations.checks import unknown_name
+from divaug.operations.checks import check_images, unknown_name
 from divaug.plugin import DivAug
 from divaug.policies import (
     PBA,
@@ -55,6 +55,12 @@ class Augmenter(Protocol):
 
     def reset_record(self) -> None:
         """Start a new record."""
+
+    def record_state(self) -> dict[str, Any] | None:
+        """The record so far, as JSON can hold it; None before anything was augmented."""
+
+    def load_record_state(self, state: Mapping[str, Any] | None) -> None:
+        """Continue a record that `record_state` gave; None starts a new one."""
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs."""
@@ -128,15 +134,32 @@ def _views(settings: Settings, policy: Policy, num_views: int = 1) -> Views:
     )
 
 
-def _none(settings: Settings) -> Views:
-    bare = plain(settings.default.mean, settings.default.std)
-    return Views(
-        Identity(),
-        bare,
-        dtype=settings.dtype,
-        channels_last=settings.channels_last,
-        backend=settings.backend,
-    )
+class _Centre(Views):
+    """The centre of each image, normalised: what a network is shown when it is evaluated."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(
+            Identity(),
+            plain(settings.default.mean, settings.default.std),
+            dtype=settings.dtype,
+            channels_last=settings.channels_last,
+            backend=settings.backend,
+        )
+        self._default = settings.default
+
+    def __call__(
+        self,
+        images: Tensor,
+        labels: Tensor | None = None,
+        *,
+        index: Tensor | None = None,
+        epoch: int | Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Cut and normalise a batch."""
+        if not isinstance(images, Tensor) or images.ndim != 4:
+            check_images(images)
+        middle = self._default.centre(images).contiguous()
+        return super().__call__(middle, labels, index=index, epoch=epoch)
 
 
 def _published(settings: Settings) -> str:
@@ -174,7 +197,7 @@ def _selecting(settings: Settings, method: str) -> DivAug:
 
 AUGMENTERS: Mapping[str, Callable[[Settings], Augmenter]] = MappingProxyType(
     {
-        "none": _none,
+        "none": _Centre,
         "default": lambda s: _views(s, Identity()),
         "randaugment": lambda s: _views(s, _randaugment(s)),
         "autoaugment": lambda s: _views(s, AutoAugment(_published(s))),
@@ -189,4 +212,5 @@ AUGMENTERS: Mapping[str, Callable[[Settings], Augmenter]] = MappingProxyType(
         "divaug-exact": partial(_selecting, method="exact"),
     }
 )
-"""Name → constructor. "none" is normalisation alone, "random" keeps S of E candidates by chance."""
+"""Name → constructor. "none" is normalisation alone (of the centre, where the default augmentation
+crops to another size), "random" keeps S of E candidates by chance."""

@@ -72,6 +72,21 @@ class DefaultAugmentation:
         side = self.photometric.size if self.photometric else 0
         return (side, side) if side else (height, width)
 
+    def centre(self, images: Tensor) -> Tensor:
+        """The centre of images `[N,C,H,W]`, of the size that finished candidates have.
+
+        What a network is shown of images that are not augmented.
+
+        Raises:
+            ValueError: the images are smaller than that.
+        """
+        height, width = images.shape[2:]
+        tall, wide = self.output_size(height, width)
+        top, left = (height - tall) // 2, (width - wide) // 2
+        if top < 0 or left < 0:
+            raise ValueError(f"images of {height}×{width} are smaller than {tall}×{wide}.")
+        return images[:, :, top : top + tall, left : left + wide]
+
     def scale_and_bias(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Normalised value = byte · scale + bias, per channel."""
         scale = tuple(1.0 / (255.0 * s) for s in self.std)

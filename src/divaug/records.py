@@ -1,6 +1,8 @@
 """What an augmenter kept: counts of operations and mean diversity, summed up on the device."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,6 +58,54 @@ class Sums:
         images = torch.zeros((), dtype=torch.int64, device=device)
         return Sums(names, counts, counts.clone(), total, total.new_zeros(2), images)
 
+    @staticmethod
+    def from_state(state: Mapping[str, Any]) -> "Sums":
+        """Totals from what `state` gave, on the CPU."""
+
+        def total(name: str, dtype: torch.dtype) -> Tensor:
+            return torch.tensor(state[name], dtype=dtype)
+
+        return Sums(
+            list(state["names"]),
+            total("applied", torch.int64),
+            total("drawn", torch.int64),
+            total("probability", torch.float64),
+            total("diversity", torch.float64),
+            total("images", torch.int64),
+            bool(state["asked"]),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """The totals as JSON can hold them; waits for the device."""
+        return {
+            "names": self.names,
+            "applied": self.applied.tolist(),
+            "drawn": self.drawn.tolist(),
+            "probability": self.probability.tolist(),
+            "diversity": self.diversity.tolist(),
+            "images": self.images.tolist(),
+            "asked": self.asked,
+        }
+
+    def to(self, device: torch.device) -> "Sums":
+        """The same totals on a device."""
+        applied, drawn, probability, diversity, images = (t.to(device) for t in self._totals())
+        return Sums(self.names, applied, drawn, probability, diversity, images, self.asked)
+
+    def copy_(self, other: "Sums") -> None:
+        """Take over the totals of others with the same names, in place."""
+        if self.names != other.names:
+            raise ValueError(
+                "the record must be of the same operations: it names "
+                f"{len(other.names)} and this augmenter {len(self.names)}."
+            )
+        for mine, theirs in zip(self._totals(), other._totals(), strict=True):
+            mine.copy_(theirs)
+        self.asked = other.asked
+
+    def _totals(self) -> tuple[Tensor, ...]:
+        return (self.applied, self.drawn, self.probability, self.diversity, self.images)
+
     def add(self, subpolicies: SubPolicies, chosen: Tensor | None = None) -> None:
         """Count the operations of sub-policies `[B,E,K]`, or of the `chosen` [B,S] among them."""
 
@@ -80,7 +130,7 @@ class Sums:
 
     def reset(self) -> None:
         """Forget everything, in place."""
-        for total in (self.applied, self.drawn, self.probability, self.diversity, self.images):
+        for total in self._totals():
             total.zero_()
 
     def to_record(self) -> Record:

@@ -1,5 +1,6 @@
 """Where an augmenter gets its candidates: `expand` with its settings, a step and a record."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -87,10 +88,11 @@ class Source:
             chosen: `[B,S]`, what was kept of them; None for all.
             probs: `[B,E,D]`, the predictions the choice was made by; None where nobody asked.
         """
-        if self.sums is None or self.sums.applied.device != subpolicies.device:
-            self.sums = Sums.zeros(
-                [operation.name for operation in subpolicies.operations], subpolicies.device
-            )
+        if self.sums is None:
+            names = [operation.name for operation in subpolicies.operations]
+            self.sums = Sums.zeros(names, subpolicies.device)
+        elif self.sums.applied.device != subpolicies.device:
+            self.sums = self.sums.to(subpolicies.device)
         self.sums.add(subpolicies, chosen)
         if probs is not None and chosen is not None:
             self.sums.add_diversity(probs, chosen)
@@ -106,6 +108,19 @@ class Source:
         """Start a new record."""
         if self.sums is not None:
             self.sums.reset()
+
+    def record_state(self) -> dict[str, Any] | None:
+        """The record so far, as JSON can hold it; None before anything was augmented."""
+        return None if self.sums is None else self.sums.state()
+
+    def load_record_state(self, state: Mapping[str, Any] | None) -> None:
+        """Continue a record that `record_state` gave; None starts a new one."""
+        if state is None:
+            self.reset_record()
+        elif self.sums is None:
+            self.sums = Sums.from_state(state)
+        else:
+            self.sums.copy_(Sums.from_state(state))
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs to draw what the uninterrupted one would have."""

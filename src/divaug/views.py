@@ -1,5 +1,6 @@
 """`Views`: augmented views drawn from a policy, for every method that never asks the model."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -87,6 +88,14 @@ class Views:
     def reset_record(self) -> None:
         """Start a new record."""
         self.source.reset_record()
+
+    def record_state(self) -> dict[str, Any] | None:
+        """The record so far, as JSON can hold it; None before anything was augmented."""
+        return self.source.record_state()
+
+    def load_record_state(self, state: Mapping[str, Any] | None) -> None:
+        """Continue a record that `record_state` gave; None starts a new one."""
+        self.source.load_record_state(state)
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs to draw what the uninterrupted one would have."""

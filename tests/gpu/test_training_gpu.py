@@ -1,12 +1,16 @@
 """Training on a GPU: the graph is the step, and the device never waits for the host."""
 
 import dataclasses
+import time
 
 import pytest
 import torch
 
 from divaug.augmenters import AUGMENTERS
-from divaug.training import Hardware, train
+from divaug.benchmarks.random_data import random_data
+from divaug.benchmarks.step import measure
+from divaug.recipes import override, recipe
+from divaug.training import Hardware, evaluate, train
 from divaug.training.assembly import assemble
 from divaug.training.distributed import Processes
 from divaug.training.graphs import GraphedStep, run_of, state_of
@@ -19,8 +23,8 @@ STEPS = 5
 
 
 def parts_on(hardware, **changes):
-    recipe = toy_recipe(**({"batch_size": 16, "dataset": "cifar10"} | changes))
-    return assemble(recipe, toy_data(64, channels=3), hardware, Processes())
+    one = toy_recipe(**({"batch_size": 16, "dataset": "cifar10"} | changes))
+    return assemble(one, toy_data(64, channels=3), hardware, Processes())
 
 
 def run(parts, runner, steps=STEPS):
@@ -106,18 +110,14 @@ def test_a_step_never_waits_for_the_device(augmenter):
 
 @pytest.mark.parametrize("eager", [True, False])
 def test_a_run_on_the_gpu_finishes_and_resumes(tmp_path, eager):
-    data, recipe = toy_data(64, channels=3), toy_recipe(augmenter="divaug", precision="auto")
-    result = train(
-        recipe, tmp_path / "run", data=data, device="cuda", eager=eager, reporter=Silent()
-    )
+    data, one = toy_data(64, channels=3), toy_recipe(augmenter="divaug", precision="auto")
+    result = train(one, tmp_path / "run", data=data, device="cuda", eager=eager, reporter=Silent())
     assert result.finished
     assert result.test is not None
-    longer = dataclasses.replace(recipe, epochs=3)
+    longer = dataclasses.replace(one, epochs=3)
     with pytest.raises(ValueError, match="another recipe"):
         train(longer, tmp_path / "run", data=data, device="cuda", resume=True, reporter=Silent())
-    again = train(
-        recipe, tmp_path / "run", data=data, device="cuda", resume=True, reporter=Silent()
-    )
+    again = train(one, tmp_path / "run", data=data, device="cuda", resume=True, reporter=Silent())
     assert again.finished
     assert again.test == result.test
 
@@ -126,3 +126,30 @@ def test_shaking_networks_can_be_recorded():
     parts = parts_on(cuda(graphed=True), model="shake-shake-26-2x96d", augmenter="default")
     run(parts, run_of(parts.step), steps=2)
     assert torch.isfinite(parts.step.sums).all()
+
+
+def test_data_loading_takes_at_most_three_percent_of_a_step():
+    """Of the shortest step in the tables: Wide-ResNet-40-2 with RandAugment."""
+    found = measure(recipe("cifar10-wide-resnet-40-2-randaugment"), "cuda", repeats=5)
+    assert 0 < found["share"]["data loading"] <= 0.03
+
+
+def test_ten_thousand_test_images_take_well_below_half_a_second():
+    one = override(recipe("cifar10-wide-resnet-40-2-divaug"), ["epochs=1"])
+    fast = cuda(torch.bfloat16, compiled=True, graphed=True)
+    parts = assemble(one, random_data(one), fast, Processes())
+    test = dataclasses.replace(parts.test, images=parts.feed.images, labels=parts.feed.labels)
+    expected = evaluate(parts.called, test, parts.default, fast)  # compiles
+    begun = time.perf_counter()
+    again = evaluate(parts.called, test, parts.default, fast)
+    assert time.perf_counter() - begun < 0.4
+    assert again == expected
+    assert again.images == 10_000
+
+
+def test_evaluating_reuses_what_scoring_compiled():
+    """The same shape, dtype, layout and mode: after training nothing is compiled anew."""
+    parts = parts_on(cuda(torch.bfloat16, compiled=True), augmenter="divaug")
+    run(parts, run_of(parts.step), steps=2)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        evaluate(parts.called, parts.test, parts.default, parts.step.hardware)

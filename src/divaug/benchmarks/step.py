@@ -3,6 +3,7 @@
 On a GPU every part is recorded as a CUDA graph of its own and replayed, so that its time is the
 device's and not that of launching kernels one by one. The parts are timed alone: their sum may
 differ a little from the whole. Backward is what forward and backward take together, less forward.
+Data loading is all that brings a batch: an epoch's order, handing out its parts, looking images up.
 """
 
 import statistics
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from divaug.benchmarks.clocks import WARM_UP, milliseconds, stretches
 from divaug.benchmarks.expansion import verify
+from divaug.benchmarks.random_data import random_data
 from divaug.datasets import Dataset
 from divaug.plugin import DivAug
 from divaug.recipes import Recipe
@@ -32,13 +34,6 @@ from divaug.views import Views
 __all__ = ["KIND", "compare", "measure", "table"]
 
 KIND = "step"
-# Dataset → channels, side, classes: what random images stand in for.
-_SHAPES = {
-    "cifar10": (3, 32, 10),
-    "cifar100": (3, 32, 100),
-    "svhn": (3, 32, 10),
-    "fashion_mnist_small": (1, 28, 10),
-}
 
 
 def measure(
@@ -65,7 +60,7 @@ def measure(
         share of the whole, with the recipe and where it ran.
     """
     hardware = Hardware.choose(device, recipe.precision, eager=eager)
-    found = data or _random_data(recipe)
+    found = data or random_data(recipe)
     with fast_settings(hardware):
         parts = assemble(recipe, found, hardware, Processes())
         inputs = next(parts.feed.epoch(0, 0))
@@ -75,6 +70,8 @@ def measure(
             name: milliseconds(work, hardware, repeats, steps)
             for name, work in _works(parts, inputs, hardware).items()
         }
+        feeding = _feeding(parts, inputs, hardware, repeats)
+    alone = {"data loading": feeding + alone.pop("gather"), **alone}
     together = alone.pop("forward and backward")
     alone["backward"] = together - alone["forward"]
     return {
@@ -152,22 +149,6 @@ def _where(result: dict[str, Any]) -> str:
     return f"Measured on {machine}; Python {env['python']}, {versions}; commit {env['commit']}."
 
 
-def _random_data(recipe: Recipe, num_images: int = 10_000) -> Dataset:
-    if recipe.dataset not in _SHAPES:
-        raise ValueError(
-            f"there are no random images for {recipe.dataset!r}; pass `data`, or one of "
-            f"{', '.join(_SHAPES)}."
-        )
-    channels, side, classes = _SHAPES[recipe.dataset]
-    generator = torch.Generator().manual_seed(0)
-    shape = (num_images, channels, side, side)
-    images = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
-    labels = torch.arange(num_images) % classes
-    names = tuple(str(i) for i in range(classes))
-    mean, std = (0.5,) * channels, (0.25,) * channels
-    return Dataset("random", images, labels, images[:1], labels[:1], classes, names, mean, std)
-
-
 def _works(parts: Parts, inputs: Inputs, hardware: Hardware) -> dict[str, Callable[[], object]]:
     """The parts of a step, each as a function of nothing."""
     step, augment = parts.step, parts.augment
@@ -195,6 +176,19 @@ def _works(parts: Parts, inputs: Inputs, hardware: Hardware) -> dict[str, Callab
     works: dict[str, Callable[[], object]] = {"gather": lambda: parts.feed.gather(inputs)}
     works |= _augmenting(parts, batch, hardware)
     return works | {"forward": forward, "forward and backward": both, "optimiser": update}
+
+
+def _feeding(parts: Parts, inputs: Inputs, hardware: Hardware, repeats: int) -> float:
+    """Milliseconds a step of making an epoch's order and handing its parts to a recorded step."""
+    places = tuple(part.clone() for part in inputs)
+
+    def feed() -> None:
+        for given in parts.feed.epoch(0, 0):
+            for place, part in zip(places, given, strict=True):
+                place.copy_(part, non_blocking=True)
+
+    feed()
+    return statistics.median(stretches(feed, hardware, repeats, 1)) / parts.feed.steps
 
 
 def _augmenting(parts: Parts, batch: Batch, hardware: Hardware) -> dict[str, Callable[[], object]]:

@@ -7,11 +7,12 @@ import typer
 
 from divaug import __version__
 from divaug.cli import bench, demo, evaluate, measure, operations, preview, report, train
+from divaug.cli.signals import Stopped, first_process, left_to_the_first, stopping
 
 __all__ = ["EXPECTED", "app", "run"]
 
 #: What bad input raises; everything else is our own mistake and keeps its traceback.
-EXPECTED = (ValueError, TypeError, OSError)
+EXPECTED = (ValueError, OSError)
 
 app = typer.Typer(
     name="divaug",
@@ -51,16 +52,33 @@ app.add_typer(bench.app, name="bench")
 def run(arguments: list[str] | None = None) -> None:
     """Run a command; bad input ends in one line on stderr and exit code 2.
 
+    A signal ends it in one line too, with the code that shells give (130 or 143). Of torchrun's
+    processes the first one speaks for all.
+
     Args:
         arguments: the words after `divaug`; None for those of this process.
     """
+    with stopping():
+        try:
+            _run(arguments)
+        except Stopped as end:
+            if first_process():
+                print(f"divaug: stopped by {end.name}", file=sys.stderr)
+            raise SystemExit(end.code) from None
+
+
+def _run(arguments: list[str] | None) -> None:
     try:
         app(args=arguments)
     except BrokenPipeError:
         # The reader of our output went away (`divaug operations | head`): that is no error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
-    except EXPECTED as error:
+    except Exception as error:
+        if left_to_the_first():
+            raise SystemExit(2) from None
+        if not isinstance(error, EXPECTED):
+            raise
         print(f"divaug: {_one_line(error)}", file=sys.stderr)
         raise SystemExit(2) from None
 

@@ -14,13 +14,14 @@ def demo(
     out: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("demo"),
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change both recipes: field=value.", metavar="CHANGE"),
+        typer.Option("--set", help="Change all recipes: field=value.", metavar="CHANGE"),
     ] = None,
 ) -> None:
-    """Train a small network twice, with the default augmentation and with DivAug, and compare.
+    """Train a small network with the default augmentation and with DivAug, and compare.
 
-    It also draws every operation at five magnitudes and writes a report of both runs. Runs that
-    are in the folder already are continued; the whole takes a few minutes on a processor.
+    Both take as many steps; the default augmentation is also given as much time as DivAug takes. It
+    also draws every operation at five magnitudes and writes a report of the runs. Runs that are in
+    the folder already are continued; the whole takes two or three minutes on a processor.
     """
     from divaug.benchmarks.harness import threads
     from divaug.demonstration import demonstrate

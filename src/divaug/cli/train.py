@@ -9,9 +9,6 @@ from divaug.cli.options import Data, Device
 
 __all__ = ["train"]
 
-# What a shell reports of a process that a signal ended.
-_EXIT_CODES = {"SIGINT": 130, "SIGTERM": 143}
-
 
 def train(
     recipe: Annotated[
@@ -39,19 +36,20 @@ def train(
     from divaug import recipes
     from divaug.training import train as run
     from divaug.training.distributed import wanted
+    from divaug.training.interruption import exit_code
 
     texts = [*(changes or []), *([] if seed is None else [f"seed={seed}"])]
     resolved = recipes.override(recipes.recipe(recipe), texts)
     first = wanted().first
     result = run(resolved, out, data=data, resume=resume, device=device, eager=eager)
     if not first:
-        raise typer.Exit(0 if result.finished else _EXIT_CODES[result.signal or "SIGTERM"])
+        raise typer.Exit(0 if result.finished else exit_code(result.signal))
     if not result.finished:
         typer.echo(
             f"stopped by {result.signal} after step {result.step}, saved to {result.checkpoint}; "
             f"continue with --resume"
         )
-        raise typer.Exit(_EXIT_CODES[result.signal or "SIGTERM"])
+        raise typer.Exit(exit_code(result.signal))
     if result.test is not None:
         typer.echo(f"test accuracy {result.test.accuracy:.2%}  test loss {result.test.loss:.4f}")
     typer.echo(f"{result.seconds:.1f} s, written to {out}")

@@ -68,10 +68,10 @@ class Recipe:
         checkpoint_every: epochs between checkpoints; the end is always kept.
         log_every: steps between lines of the log.
         precision: of the network's arithmetic, see `PRECISIONS`.
-        sync_batchnorm: whether several processes share their BatchNorm statistics; otherwise each
-            normalises with those of its own part of the batch.
+        sync_batchnorm: whether several processes share their BatchNorm statistics, so that a run
+            does not depend on their number; otherwise each normalises with those of its own part.
         train_images: size of a balanced part of the training images to train on; 0 for all.
-        num_workers: processes that decode, for folders of images.
+        num_workers: processes that decode, for folders of images; at most one a core is started.
 
     Example:
         >>> Recipe("mine", "cifar10", "tiny-resnet-8", "divaug", 3, 128, 0.1, 5e-4).num_candidates
@@ -99,7 +99,7 @@ class Recipe:
     checkpoint_every: int = 5
     log_every: int = 50
     precision: str = "auto"
-    sync_batchnorm: bool = False
+    sync_batchnorm: bool = True
     train_images: int = 0
     num_workers: int = 8
 

@@ -14,11 +14,12 @@ from divaug.augmenters import Augmenter, Settings
 from divaug.datasets import Dataset, ImageFiles
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.recipes import Recipe
+from divaug.training.batchnorm import share_statistics
 from divaug.training.data import default_of, plain_name
 from divaug.training.distributed import Processes
 from divaug.training.evaluation import TestFiles, TestImages, TestSet
 from divaug.training.feeds import Feed, Resident, Streamed
-from divaug.training.hardware import Hardware
+from divaug.training.hardware import Hardware, workers
 from divaug.training.optimization import SGD
 from divaug.training.step import Step
 
@@ -37,7 +38,17 @@ _SHARES_BUFFERS = next(
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What a run is made of."""
+    """What a run is made of.
+
+    Args:
+        network: the bare network.
+        default: the default augmentation.
+        augment: the augmenter, which asks `called`.
+        feed: where batches come from.
+        step: the training step.
+        test: the test images.
+        called: the network as it is asked, compiled where the hardware compiles.
+    """
 
     network: nn.Module
     default: DefaultAugmentation
@@ -45,6 +56,7 @@ class Parts:
     feed: Feed
     step: Step
     test: TestSet
+    called: nn.Module
 
 
 def build_network(recipe: Recipe, data: Dataset | ImageFiles, hardware: Hardware) -> nn.Module:
@@ -89,10 +101,16 @@ def test_set_of(
     device = hardware.device
     if isinstance(data, Dataset):
         images, labels = data.test_images.to(device), data.test_labels.to(device)
-        return TestImages(images, labels, processes)
-    return TestFiles(
-        data.test, STREAMED_SIZE, len(data.mean), device, recipe.num_workers, processes
-    )
+        return TestImages(images, labels, processes, _chunk_size(recipe, hardware, processes))
+    decoding = workers(recipe.num_workers)
+    return TestFiles(data.test, STREAMED_SIZE, len(data.mean), device, decoding, processes)
+
+
+def _chunk_size(recipe: Recipe, hardware: Hardware, processes: Processes) -> int:
+    """Test images in one pass: where it is compiled, as many as candidates are scored in one."""
+    if not hardware.compiled:
+        return 1000
+    return recipe.batch_size // processes.count * recipe.num_candidates
 
 
 test_set_of.__test__ = False  # type: ignore[attr-defined]
@@ -105,7 +123,9 @@ def assemble(
     processes.part_of(recipe.batch_size)
     default = default_of(recipe.dataset, data)
     feed = _feed(recipe, data, hardware, processes)
-    network = _synchronised(build_network(recipe, data, hardware), recipe, hardware, processes)
+    network = build_network(recipe, data, hardware)
+    if recipe.sync_batchnorm and processes.shared:
+        share_statistics(network)
     called = _compiled(network) if hardware.compiled else network
     augment = build_augmenter(recipe, called, default, hardware, feed.pool)
     # The noise of a shaking network hangs on the place in the whole batch of trained images.
@@ -120,9 +140,8 @@ def assemble(
         hardware,
         processes,
     )
-    return Parts(
-        network, default, augment, feed, step, test_set_of(recipe, data, hardware, processes)
-    )
+    test = test_set_of(recipe, data, hardware, processes)
+    return Parts(network, default, augment, feed, step, test, called)
 
 
 def _feed(
@@ -133,17 +152,6 @@ def _feed(
     images, labels = data.train_images, data.train_labels
     device = hardware.device
     return Resident(images.to(device).contiguous(), labels.to(device), recipe, processes)
-
-
-def _synchronised(
-    network: nn.Module, recipe: Recipe, hardware: Hardware, processes: Processes
-) -> nn.Module:
-    if not (recipe.sync_batchnorm and processes.shared):
-        return network
-    if hardware.device.type != "cuda":
-        raise ValueError("`sync_batchnorm` needs GPUs: torch synchronises BatchNorm there only.")
-    converted: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(network)  # type: ignore[no-untyped-call]
-    return converted
 
 
 def _compiled(network: nn.Module) -> nn.Module:

@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from divaug.training.files import writing
+
 __all__ = ["KEPT", "Checkpoint", "find", "load", "load_latest", "load_network", "save"]
 
 #: How many checkpoints of a run are kept.
@@ -52,11 +54,23 @@ def save(folder: Path, checkpoint: Checkpoint) -> Path:
 
     Returns:
         The checkpoint's own folder.
+
+    Raises:
+        WriteError: the disk is full, or the folder may not be written to; it names the file.
     """
     target = folder / f"step-{checkpoint.step:08d}"
-    folder.mkdir(parents=True, exist_ok=True)
-    _clean(folder)
-    aside = Path(tempfile.mkdtemp(prefix=_ASIDE, dir=folder))
+    with writing(target):
+        folder.mkdir(parents=True, exist_ok=True)
+        _clean(folder)
+        aside = Path(tempfile.mkdtemp(prefix=_ASIDE, dir=folder))
+        _fill(aside, target, checkpoint)
+        for old in _all(folder)[:-KEPT]:
+            shutil.rmtree(old)
+    return target
+
+
+def _fill(aside: Path, target: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint into a folder aside and give that its name."""
     try:
         sums = {
             _MODEL: _write(aside / _MODEL, _to_bytes(checkpoint.model)),
@@ -73,13 +87,10 @@ def save(folder: Path, checkpoint: Checkpoint) -> Path:
         if target.exists():
             shutil.rmtree(target)
         aside.rename(target)
-        _sync(folder)
+        _sync(target.parent)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
-    for old in _all(folder)[:-KEPT]:
-        shutil.rmtree(old)
-    return target
 
 
 def load(path: Path) -> Checkpoint:
@@ -171,7 +182,7 @@ def _to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
 
 def _write(path: Path, content: bytes) -> str:
     """Write a file through to the disk; returns its SHA-256."""
-    with path.open("wb") as file:
+    with writing(path), path.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

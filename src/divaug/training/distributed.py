@@ -60,6 +60,13 @@ class Processes:
             dist.all_reduce(summed)
         return summed
 
+    def least(self, number: Tensor) -> Tensor:
+        """The smallest over all processes, as a new tensor."""
+        smallest = number.clone()
+        if self.shared:
+            dist.all_reduce(smallest, dist.ReduceOp.MIN)
+        return smallest
+
     def any(self, flag: bool, device: torch.device) -> bool:
         """Whether any process says so; all must ask."""
         if not self.shared:
@@ -129,8 +136,9 @@ def joined(processes: Processes, device: torch.device) -> Iterator[None]:
 def share_buffers(network: nn.Module, processes: Processes) -> None:
     """Give all processes the first one's BatchNorm statistics, in one message.
 
-    Each process normalises with the statistics of its own part of the batch; the running averages,
-    which scoring and evaluation go by, must be the same everywhere and in the checkpoint.
+    Without `sync_batchnorm` each process normalises with the statistics of its own part of the
+    batch; the running averages, which scoring and evaluation go by, must be the same everywhere and
+    in the checkpoint.
     """
     if not processes.shared:
         return

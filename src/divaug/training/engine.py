@@ -8,12 +8,14 @@ import torch
 from divaug.datasets import Dataset, ImageFiles
 from divaug.recipes import Recipe
 from divaug.training.assembly import assemble
+from divaug.training.clock import Clock
 from divaug.training.data import load_data
 from divaug.training.distributed import joined, wanted
 from divaug.training.hardware import Hardware, fast_settings
 from divaug.training.interruption import Interruption
-from divaug.training.loop import Loop, RunResult
+from divaug.training.loop import Loop
 from divaug.training.progress import Reporter, reporter_for
+from divaug.training.results import RunResult
 from divaug.training.runs import Run, check_folder
 
 __all__ = ["RunResult", "train"]
@@ -44,8 +46,10 @@ def train(
 
     Raises:
         FileExistsError: the folder is not empty.
+        OSError: something cannot be read or written; it is named.
         ValueError: bad input, or a loss that is not finite.
     """
+    clock = Clock()
     processes = wanted()
     if processes.shared and device in (None, "cuda") and torch.cuda.is_available():
         device = f"cuda:{processes.local_rank}"
@@ -60,9 +64,12 @@ def train(
         processes.wait()  # until all have seen the folder as it was
         run = Run(folder if processes.first else None)
         told = reporter if reporter is not None and processes.first else reporter_for(run)
-        loop = Loop(recipe, folder, parts, hardware, processes, run, told, stop)
+        loop = Loop(recipe, folder, parts, hardware, processes, run, told, stop, clock)
+        failed = True
         try:
-            return loop.go()
+            result = loop.go()
+            failed = False
         finally:
             told.close()
-            run.close()
+            run.close(failed=failed)
+    return result

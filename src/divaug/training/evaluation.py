@@ -1,6 +1,7 @@
 """Accuracy and loss over a whole test set."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +15,10 @@ from divaug.scoring import evaluating, logits_of
 from divaug.training.distributed import Processes
 from divaug.training.hardware import Hardware
 
-__all__ = ["Scores", "TestFiles", "TestImages", "TestSet", "evaluate", "prepare"]
+__all__ = ["Scores", "TestFiles", "TestImages", "TestSet", "evaluate", "evaluate_unless", "prepare"]
+
+# The label of images that only fill a batch up.
+_NOBODY = -100
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,14 @@ class Scores:
 
 class TestSet(Protocol):
     """Test images, a process' part of them."""
+
+    @property
+    def chunk_size(self) -> int:
+        """Most images in one batch."""
+
+    @property
+    def rounds(self) -> int:
+        """Batches of the process that has most."""
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         """uint8 images `[n,C,H,W]` and labels `[n]` on the device."""
@@ -51,6 +63,11 @@ class TestImages:
 
     __test__ = False  # no test case of pytest's
 
+    @property
+    def rounds(self) -> int:
+        """Batches of the process that has most."""
+        return _rounds(len(self.images), self.processes, self.chunk_size)
+
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         """This process' part, in chunks."""
         count, rank = self.processes.count, self.processes.rank
@@ -71,6 +88,7 @@ class TestFiles:
         device: where batches go.
         num_workers: processes that decode.
         processes: each takes its part.
+        chunk_size: most images in one pass of the network.
     """
 
     files: Files
@@ -79,8 +97,14 @@ class TestFiles:
     device: torch.device
     num_workers: int = 0
     processes: Processes = Processes()  # noqa: RUF009 (frozen)
+    chunk_size: int = 250
 
     __test__ = False
+
+    @property
+    def rounds(self) -> int:
+        """Batches of the process that has most."""
+        return _rounds(len(self.files), self.processes, self.chunk_size)
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         """This process' part, decoded."""
@@ -91,7 +115,7 @@ class TestFiles:
             return
         stream = Stream(
             part,
-            250,
+            self.chunk_size,
             size=self.size,
             channels=self.channels,
             shuffle=False,
@@ -102,24 +126,20 @@ class TestFiles:
             yield images.to(self.device), labels.to(self.device)
 
 
+def _rounds(images: int, processes: Processes, chunk_size: int) -> int:
+    return math.ceil(math.ceil(images / processes.count) / chunk_size)
+
+
 def prepare(images: Tensor, default: DefaultAugmentation, hardware: Hardware) -> Tensor:
     """Normalise test images `[n,C,H,W]`, after cutting out the centre that training sees."""
-    height, width = images.shape[2:]
-    tall, wide = default.output_size(height, width)
-    top, left = (height - tall) // 2, (width - wide) // 2
-    if top < 0 or left < 0:
-        raise ValueError(f"test images of {height}×{width} are smaller than {tall}×{wide}.")
-    images = images[:, :, top : top + tall, left : left + wide]
-    scale, bias = (
-        torch.tensor(values, device=images.device).view(1, -1, 1, 1)
-        for values in default.scale_and_bias()
-    )
-    value = images.to(torch.float32).mul_(scale).add_(bias)
+    # A channel at a time: numbers of the host go with the kernels, and nothing has to be copied.
+    value = default.centre(images).to(torch.float32)
+    for channel, scale, bias in zip(value.unbind(1), *default.scale_and_bias(), strict=True):
+        channel.mul_(scale).add_(bias)
     layout = torch.channels_last if hardware.channels_last else torch.contiguous_format
     return value.to(memory_format=layout)
 
 
-@torch.no_grad()
 def evaluate(
     network: nn.Module,
     test: TestSet,
@@ -129,18 +149,66 @@ def evaluate(
 ) -> Scores:
     """Accuracy and mean loss of a network in evaluation mode; the network stays as it was.
 
+    Args:
+        network: returns logits.
+        test: the images.
+        default: whose normalisation they get, and the centre that training sees.
+        hardware: precision and layout. A compiled network gets batches of one shape only.
+        processes: each takes its part.
+
     Raises:
         ValueError: there are no test images.
     """
+    scores = evaluate_unless(lambda: False, network, test, default, hardware, processes)
+    assert scores is not None
+    return scores
+
+
+@torch.no_grad()
+def evaluate_unless(
+    stopping: Callable[[], bool],
+    network: nn.Module,
+    test: TestSet,
+    default: DefaultAugmentation,
+    hardware: Hardware,
+    processes: Processes = Processes(),  # noqa: B008 (frozen)
+) -> Scores | None:
+    """As `evaluate`; None where it was stopped.
+
+    Args:
+        stopping: asked before each batch, by all processes at once.
+        network: as for `evaluate`, like the rest.
+        test: the images.
+        default: the default augmentation.
+        hardware: precision and layout.
+        processes: each takes its part.
+    """
     sums = torch.zeros(3, dtype=torch.float64, device=hardware.device)
+    batches = test.batches()
     with evaluating(network):
-        for images, labels in test.batches():
+        for _ in range(test.rounds):
+            if stopping():
+                return None
+            batch = next(batches, None)
+            if batch is None:  # the others have one more
+                continue
+            images, labels = _filled(*batch, test.chunk_size) if hardware.compiled else batch
             with hardware.autocast():
-                logits = logits_of(network(prepare(images, default, hardware))).float()
-            loss = F.cross_entropy(logits, labels, reduction="sum")
+                given = prepare(images, default, hardware).to(hardware.dtype)
+                logits = logits_of(network(given)).float()
+            loss = F.cross_entropy(logits, labels, reduction="sum", ignore_index=_NOBODY)
             correct = (logits.argmax(1) == labels).sum()
-            sums += torch.stack([loss, correct, torch.full_like(loss, len(labels))])
+            sums += torch.stack([loss, correct, (labels != _NOBODY).sum()])
     loss_sum, right, count = processes.total(sums).tolist()
     if not count:
         raise ValueError("the dataset has no test images to evaluate on.")
     return Scores(right / count, loss_sum / count, int(count))
+
+
+def _filled(images: Tensor, labels: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """A batch of `size`: the last one of a test set is filled up with images that do not count."""
+    lacking = size - len(images)
+    if not lacking:
+        return images, labels
+    images = torch.cat([images, images[:1].expand(lacking, -1, -1, -1)])
+    return images, torch.cat([labels, labels.new_full((lacking,), _NOBODY)])

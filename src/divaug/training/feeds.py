@@ -14,6 +14,7 @@ from torch import Tensor
 from divaug.datasets import ImageFiles, Stream, order
 from divaug.recipes import Recipe
 from divaug.training.distributed import Processes
+from divaug.training.hardware import workers
 
 __all__ = ["Batch", "Feed", "Inputs", "Resident", "Streamed"]
 
@@ -124,7 +125,7 @@ class Streamed:
             size=size,
             channels=len(files.mean),
             seed=recipe.seed,
-            num_workers=recipe.num_workers,
+            num_workers=workers(recipe.num_workers),
             rank=processes.rank,
             num_ranks=processes.count,
         )

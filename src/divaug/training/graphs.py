@@ -62,7 +62,7 @@ def _warm_up(step: Step, inputs: Inputs, aside: torch.cuda.Stream) -> None:
     """Run a few steps aside and undo them."""
     tensors = state_of(step)
     before = [tensor.detach().clone() for tensor in tensors]
-    augmenter = step.augment.state_dict()
+    augmenter, record = step.augment.state_dict(), step.augment.record_state()
     here = torch.cuda.current_stream()
     aside.wait_stream(here)
     with torch.cuda.stream(aside):
@@ -73,7 +73,7 @@ def _warm_up(step: Step, inputs: Inputs, aside: torch.cuda.Stream) -> None:
         for tensor, old in zip(tensors, before, strict=True):
             tensor.copy_(old)
     step.augment.load_state_dict(augmenter)
-    step.augment.reset_record()
+    step.augment.load_record_state(record)
     torch.cuda.synchronize()
 
 
@@ -87,6 +87,7 @@ def state_of(step: Step) -> list[Tensor]:
         optimizer.step_number,
         step.epoch,
         step.sums,
+        step.first_bad,
     ]
 
 

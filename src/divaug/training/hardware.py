@@ -1,12 +1,13 @@
 """Which device, which precision, and the settings of torch that a run wants."""
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import torch
 
-__all__ = ["Hardware", "choose_device", "fast_settings"]
+__all__ = ["Hardware", "choose_device", "fast_settings", "workers"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,17 @@ def choose_device(device: str | torch.device | None) -> torch.device:
     elif found.type != "cpu":
         raise ValueError(f'`device` must be "cpu", "cuda" or "cuda:N", got {device!r}.')
     return found
+
+
+def workers(wanted: int) -> int:
+    """Processes that decode: as many as wanted, at most one for each core that we may use.
+
+    More of them would only get in each other's way, and torch warns of them. What is decoded does
+    not depend on their number.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return min(wanted, len(os.sched_getaffinity(0)))
+    return min(wanted, os.cpu_count() or 1)
 
 
 @contextmanager

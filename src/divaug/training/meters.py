@@ -37,19 +37,22 @@ class Averages:
         many, few = max(images, 1.0), max(originals, 1.0)
         return Averages(loss / many, correct / many, diversity / few, int(originals))
 
-    @property
-    def finite(self) -> bool:
-        """Whether the loss is a number."""
-        return math.isfinite(self.loss)
-
 
 @dataclass(frozen=True)
 class Reading:
-    """What was added up until a step: since the last reading, and since the epoch began."""
+    """What was added up until a step.
+
+    Args:
+        step: the step.
+        interval: means since the last reading.
+        epoch: means since the epoch began.
+        first_bad: the first step whose loss was not finite; None where all were.
+    """
 
     step: int
     interval: Averages
     epoch: Averages
+    first_bad: int | None = None
 
 
 class Meter:
@@ -65,10 +68,10 @@ class Meter:
         self.base = list(base) if base is not None else [0.0] * len(SUMS)
         self._pending: tuple[int, Tensor, torch.cuda.Event | None] | None = None
 
-    def push(self, step: int, sums: Tensor) -> Reading | None:
-        """Start to read the sums after a step; returns what was pushed before."""
+    def push(self, step: int, sums: Tensor, first_bad: Tensor) -> Reading | None:
+        """Start to read a step's sums and its first bad one; returns what was pushed before."""
         before = self.flush()
-        total = self._processes.total(sums)
+        total = torch.cat([self._processes.total(sums), self._processes.least(first_bad)[None]])
         if total.device.type == "cuda":
             copy = torch.empty(total.shape, dtype=total.dtype, pin_memory=True)
             copy.copy_(total, non_blocking=True)
@@ -87,7 +90,8 @@ class Meter:
         self._pending = None
         if event is not None:
             event.synchronize()
-        sums: list[float] = copy.tolist()
+        *sums, bad = copy.tolist()
         interval = [now - then for now, then in zip(sums, self.base, strict=True)]
         self.base = sums
-        return Reading(step, Averages.of(interval), Averages.of(sums))
+        first_bad = int(bad) if math.isfinite(bad) else None
+        return Reading(step, Averages.of(interval), Averages.of(sums), first_bad)

@@ -3,6 +3,7 @@
 RUN/recipe.json         every hyper-parameter
 RUN/environment.json    machine, versions, commit; one entry for each start
 RUN/metrics.jsonl       a line for each logged interval and each epoch
+RUN/result.json         how far it came, what it reached, and where its time went
 RUN/tensorboard/        the same for TensorBoard, where it is installed
 RUN/checkpoints/        the last two
 """
@@ -11,14 +12,20 @@ import importlib.util
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from divaug.recipes import Recipe
+from divaug.training.files import WriteError, replace_text, writing
+from divaug.training.metrics import METRICS, read_metrics
 
-__all__ = ["Run", "check_folder", "read_metrics", "read_recipe"]
+__all__ = ["HARMLESS", "Run", "check_folder", "read_metrics", "read_recipe", "read_result"]
+
+#: Fields of a recipe that a resumed run may change: they decide what is written and how fast, and
+#: never what is trained.
+HARMLESS = ("evaluate_every", "checkpoint_every", "log_every", "num_workers")
 
 
 def check_folder(folder: Path, recipe: Recipe, resume: bool) -> None:
@@ -26,8 +33,10 @@ def check_folder(folder: Path, recipe: Recipe, resume: bool) -> None:
 
     Raises:
         FileExistsError: something is there, and nobody asked to resume it.
+        PermissionError: nothing can be written there.
         ValueError: what is there is no run, or a run of another recipe.
     """
+    _check_permission(folder)
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"`out` must be a folder, and {folder} is a file.")
     if not folder.exists() or not any(folder.iterdir()):
@@ -38,13 +47,23 @@ def check_folder(folder: Path, recipe: Recipe, resume: bool) -> None:
             "another folder."
         )
     known = read_recipe(folder)
-    different = known.differences(recipe)
+    changed = known.differences(recipe)
+    different = {name: both for name, both in changed.items() if name not in HARMLESS}
     if different:
         named = ", ".join(f"{n} was {a!r} and is {b!r}" for n, (a, b) in different.items())
         raise ValueError(
             f"the run in {folder} was started with another recipe: {named}; resume it with the "
-            "same one, or write to another folder."
+            f"same one, or write to another folder (only {', '.join(HARMLESS)} may change)."
         )
+
+
+def _check_permission(folder: Path) -> None:
+    """Notice before the work begins what would end it at its first line."""
+    there = folder
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if there.is_dir() and not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(f"`out` is {folder}, and you may not write to {there}.")
 
 
 def read_recipe(folder: Path) -> Recipe:
@@ -62,18 +81,13 @@ def read_recipe(folder: Path) -> Recipe:
         raise ValueError(f"{path}: {error}") from None
 
 
-def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """The lines of a run's record; a last line that was cut short is left out."""
-    path = folder / "metrics.jsonl"
-    return list(_lines(path)) if path.is_file() else []
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            yield json.loads(line)
-        except json.JSONDecodeError:
-            return
+def read_result(folder: Path) -> dict[str, Any] | None:
+    """What a run said of itself when it last ended; None where it never did, or was cut short."""
+    try:
+        found = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 class _Writer(Protocol):
@@ -99,24 +113,26 @@ class Run:
         """Make the folder, or cut its record back to the step that is resumed from."""
         if self.folder is None:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        _replace(self.folder / "recipe.json", recipe.to_json())
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        kept = [line for line in read_metrics(self.folder) if line["step"] <= step]
+        replace_text(self.folder / "recipe.json", recipe.to_json())
         starts = self._starts()
-        _replace(
+        replace_text(
             self.folder / "environment.json",
             json.dumps([*starts, {"step": step, **environment}], indent=1) + "\n",
         )
-        kept = [line for line in read_metrics(self.folder) if line["step"] <= step]
         text = "".join(json.dumps(line) + "\n" for line in kept)
-        _replace(self.folder / "metrics.jsonl", text)
-        self._events = _tensorboard(self.folder / "tensorboard", step)
+        replace_text(self.folder / METRICS, text)
+        with writing(self.folder / "tensorboard"):
+            self._events = _tensorboard(self.folder / "tensorboard", step)
 
     def _starts(self) -> list[Any]:
         assert self.folder is not None
         path = self.folder / "environment.json"
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, json.JSONDecodeError):
+        except (OSError, ValueError):
             return []
         return found if isinstance(found, list) else []
 
@@ -124,18 +140,33 @@ class Run:
         """Add a line to the record; it must have `kind` and `step`."""
         if self.folder is None:
             return
-        with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        path = self.folder / METRICS
+        with writing(path), path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(_plain(line)) + "\n")
-        if self._events is not None:
+        if self._events is None:
+            return
+        with writing(self.folder / "tensorboard"):
             for name, value in line.items():
                 if isinstance(value, float):
                     self._events.add_scalar(f"{line['kind']}/{name}", value, line["step"])
 
-    def close(self) -> None:
-        """Finish writing."""
-        if self._events is not None:
-            self._events.close()
-            self._events = None
+    def conclude(self, result: Mapping[str, Any]) -> None:
+        """Say how far the run came; the number of starts is added."""
+        if self.folder is not None:
+            content = {**_plain(result), "starts": len(self._starts())}
+            replace_text(self.folder / "result.json", json.dumps(content, indent=1) + "\n")
+
+    def close(self, *, failed: bool = False) -> None:
+        """Finish writing; `failed` says that the run ends with an error, which is told first."""
+        if self._events is None or self.folder is None:
+            return
+        events, self._events = self._events, None
+        try:
+            with writing(self.folder / "tensorboard"):
+                events.close()
+        except WriteError:
+            if not failed:
+                raise
 
     @property
     def checkpoints(self) -> Path | None:
@@ -150,16 +181,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    aside = path.with_name(path.name + ".unfinished")
-    with aside.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
 
 
 def _tensorboard(folder: Path, step: int) -> _Writer | None:

@@ -1,5 +1,6 @@
 """The training step: a function of tensors on the device, with no word from the host."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -48,6 +49,8 @@ class Step:
         device = self.hardware.device
         self.epoch = torch.zeros((), dtype=torch.int64, device=device)
         self.sums = torch.zeros(len(SUMS), dtype=torch.float64, device=device)
+        # The first step, counted from 1, whose loss was not finite; infinite while there is none.
+        self.first_bad = torch.full((), math.inf, dtype=torch.float64, device=device)
 
     def __call__(self, inputs: Inputs) -> None:
         """Train on one batch."""
@@ -77,6 +80,9 @@ class Step:
         number = torch.full_like(loss, images)
         originals = torch.full_like(loss, images // views)
         self.sums += torch.stack([loss * images, correct, number, diversity, originals])
+        now = self.optimizer.step_number.double()
+        bad = torch.where(loss.isfinite(), torch.full_like(now, math.inf), now)
+        self.first_bad.copy_(torch.minimum(self.first_bad, bad))
 
     def begin_epoch(self, epoch: int) -> None:
         """Count anew."""

@@ -1,0 +1,133 @@
+"""Between a run in progress and its checkpoints."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from divaug.recipes import Recipe
+from divaug.training import checkpoints
+from divaug.training.assembly import Parts
+from divaug.training.checkpoints import Checkpoint
+from divaug.training.distributed import Processes, share_buffers
+from divaug.training.kept import load_kept, total_state
+from divaug.training.runs import Run, read_metrics, read_result
+
+__all__ = ["Place", "checkpoint_of", "find", "load", "path_of", "save"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run is.
+
+    Args:
+        step: steps taken.
+        spent: kind of work → seconds, over all starts.
+        epoch_seconds: of training in this epoch.
+        interval_seconds: of training since the last line of the log.
+        base: the sums at that line.
+    """
+
+    step: int
+    spent: Mapping[str, float]
+    epoch_seconds: float
+    interval_seconds: float
+    base: list[float]
+
+
+def checkpoint_of(recipe: Recipe, parts: Parts, processes: Processes, place: Place) -> Checkpoint:
+    """Everything that a resumed run needs; all processes must ask."""
+    share_buffers(parts.network, processes)
+    step = parts.step
+    info = {
+        "model": recipe.model,
+        "recipe": recipe.hash,
+        "place": asdict(place),
+        "augmenter": step.augment.state_dict(),
+        "kept": total_state(step.augment, processes, step.sums.device),
+        "sums": processes.total(step.sums).tolist(),
+    }
+    momentum = {f"momentum.{n}": t for n, t in step.optimizer.momentum.items()}
+    return Checkpoint(place.step, parts.network.state_dict(), momentum, info)
+
+
+def save(run: Run, checkpoint: Checkpoint) -> Path | None:
+    """Write a checkpoint, where this process writes; returns its folder."""
+    if run.checkpoints is None:
+        return None
+    return checkpoints.save(run.checkpoints, checkpoint)
+
+
+def path_of(folder: Path, checkpoint: Checkpoint) -> Path:
+    """The folder of a run's checkpoint."""
+    return folder / "checkpoints" / f"step-{checkpoint.step:08d}"
+
+
+def find(folder: Path, note: Callable[[str], None]) -> Checkpoint | None:
+    """The last whole checkpoint of a run; None for a run that has written none.
+
+    Raises:
+        ValueError: there are checkpoints, and none is whole.
+    """
+    where = folder / "checkpoints"
+    found, notes = checkpoints.load_latest(where)
+    if found is None and notes:
+        # To start over would cut the run's record back to nothing.
+        raise ValueError(
+            f"no checkpoint in {where} is whole ({' '.join(notes)}) and the run is left as it "
+            "is; bring one back, or move the folder away to start over."
+        )
+    for text in notes:
+        note(f"{text} The one before is taken.")
+    read_metrics(folder, note)
+    return found
+
+
+def load(folder: Path, found: Checkpoint, parts: Parts, processes: Processes) -> tuple[Place, bool]:
+    """Put a checkpoint into the parts of a run.
+
+    Returns:
+        Where the run is, and whether its record has the line of the epoch that ends there, if one
+        does.
+
+    Raises:
+        ValueError: the checkpoint is another network's, or lacks something.
+    """
+    path = path_of(folder, found)
+    step = parts.step
+    checkpoints.load_network(parts.network, found.model, str(path))
+    try:
+        with torch.no_grad():
+            for name, tensor in step.optimizer.momentum.items():
+                tensor.copy_(found.optimizer[f"momentum.{name}"])
+        sums = torch.tensor(found.info["sums"], dtype=torch.float64)
+        step.augment.load_state_dict(dict(found.info["augmenter"]))
+        load_kept(step.augment, found.info["kept"], processes)
+        place = Place(**found.info["place"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} cannot be continued: its state lacks {error}; it was written by another "
+            "release."
+        ) from None
+    step.optimizer.step_number.fill_(found.step)
+    # At the end of an epoch the number is that epoch's: the next one sets its own.
+    step.epoch.fill_((found.step - 1) // parts.feed.steps)
+    step.sums.copy_(sums if processes.first else torch.zeros_like(sums))
+    lines = read_metrics(folder)
+    told = any(line["kind"] == "epoch" and line["step"] == found.step for line in lines)
+    ended = told or found.step % parts.feed.steps != 0
+    return Place(**(asdict(place) | {"spent": _spent(folder, place, lines)})), ended
+
+
+def _spent(folder: Path, place: Place, lines: list[dict[str, Any]]) -> Mapping[str, float]:
+    """The latest word on the time that was spent, also on work that must be done again."""
+    result = read_result(folder) or {}
+    said = [place.spent, result.get("time"), *(line.get("time") for line in lines)]
+    known = [one for one in said if isinstance(one, dict) and _numbers(one)]
+    return max(known, key=lambda one: sum(one.values()))
+
+
+def _numbers(spent: Mapping[str, Any]) -> bool:
+    return all(isinstance(value, int | float) for value in spent.values())
