@@ -5,7 +5,8 @@ from divaug.datasets._cifar import cifar10, cifar100
 from divaug.datasets._dataset import Dataset, balanced_indices
 from divaug.datasets._download import RemoteFile
 from divaug.datasets._fashion_mnist import fashion_mnist, shipped
-from divaug.datasets._image_files import Files, ImageFiles, image_files
+from divaug.datasets._identity import Identity, identify
+from divaug.datasets._image_files import Files, ImageFiles, image_files, is_image_folder
 from divaug.datasets._image_folder import image_folder
 from divaug.datasets._imagenet import imagenet
 from divaug.datasets._npz import npz
@@ -20,6 +21,7 @@ __all__ = [
     "STATISTICS",
     "Dataset",
     "Files",
+    "Identity",
     "ImageFiles",
     "RemoteFile",
     "Statistics",
@@ -31,9 +33,11 @@ __all__ = [
     "cifar100",
     "default_root",
     "fashion_mnist",
+    "identify",
     "image_files",
     "image_folder",
     "imagenet",
+    "is_image_folder",
     "load",
     "npz",
     "order",
