@@ -11,6 +11,7 @@ from divaug.datasets._image_folder import image_folder
 from divaug.datasets._imagenet import imagenet
 from divaug.datasets._npz import npz
 from divaug.datasets._order import order
+from divaug.datasets._partners import MAX_PARTNERS, partners
 from divaug.datasets._statistics import STATISTICS, Statistics, channel_statistics
 from divaug.datasets._svhn import svhn
 from divaug.datasets._table import DATASETS, default_root, load
@@ -18,6 +19,7 @@ from divaug.datasets.streaming import Stream, StreamBatch
 
 __all__ = [
     "DATASETS",
+    "MAX_PARTNERS",
     "STATISTICS",
     "Dataset",
     "Files",
@@ -41,6 +43,7 @@ __all__ = [
     "load",
     "npz",
     "order",
+    "partners",
     "shipped",
     "streaming",
     "svhn",

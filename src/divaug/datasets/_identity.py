@@ -66,8 +66,9 @@ def identify(data: Dataset | ImageFiles) -> Identity:
 
     Example:
         >>> from divaug.datasets import shipped
-        >>> print(identify(shipped()))
-        'fashion_mnist_small' (3,000 training and 1,500 test images, 10 classes, fingerprint aca395b279bd)
+        >>> one = identify(shipped())
+        >>> one.num_train, one.num_test, one.num_classes, one.fingerprint[:12]
+        (3000, 1500, 10, 'aca395b279bd')
     """
     if isinstance(data, Dataset):
         parts = [

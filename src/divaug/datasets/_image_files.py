@@ -50,6 +50,8 @@ class ImageFiles:
         mean: Mean of each channel, in units of the full range.
         std: Standard deviation of each channel, likewise.
         root: The folder that all files lie in; empty where it is not known.
+        held_out: The share of each class that was split off for testing; 0 where the folder has a
+            test part of its own.
     """
 
     name: str
@@ -60,6 +62,7 @@ class ImageFiles:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     root: str = ""
+    held_out: float = 0.0
 
     def subset(self, num_train: int, *, num_test: int | None = None, seed: int = 0) -> "ImageFiles":
         """Return a balanced part of the dataset, as `Dataset.subset` does."""
@@ -113,6 +116,7 @@ def image_files(
         mean=statistics.mean,
         std=statistics.std,
         root=str(root),
+        held_out=0.0 if (root / _TRAIN).is_dir() else test_fraction,
     )
 
 

@@ -1,6 +1,7 @@
 """The folder of a run: recipe, environment, metrics as JSON lines, TensorBoard events, checkpoints.
 
 RUN/recipe.json         every hyper-parameter
+RUN/data.json           the dataset: name, path, sizes, classes, fingerprint
 RUN/environment.json    machine, versions, commit; one entry for each start
 RUN/metrics.jsonl       a line for each logged interval and each epoch
 RUN/tensorboard/        the same for TensorBoard, where it is installed
@@ -88,9 +89,11 @@ class Run:
 
     Args:
         folder: where; None for the processes that do not write.
+        data: the text of `data.json`; empty for none.
     """
 
     folder: Path | None
+    data: str = ""
 
     def __post_init__(self) -> None:
         self._events: _Writer | None = None
@@ -101,6 +104,8 @@ class Run:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         _replace(self.folder / "recipe.json", recipe.to_json())
+        if self.data:
+            _replace(self.folder / "data.json", self.data)
         starts = self._starts()
         _replace(
             self.folder / "environment.json",
