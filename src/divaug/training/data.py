@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from divaug import datasets, default_augmentation
-from divaug.datasets import Dataset, ImageFiles, identify
+from divaug.datasets import Dataset, Identity, ImageFiles
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.recipes import Recipe
 
@@ -113,9 +113,9 @@ def place_of(recipe: Recipe, data: str | Path | None = None) -> str | None:
     return str(Path(recipe.dataset if data is None else data).absolute())
 
 
-def describe(recipe: Recipe, data: Dataset | ImageFiles) -> str:
+def describe(recipe: Recipe, data: Dataset | ImageFiles, identity: Identity) -> str:
     """A sentence for the log: what is trained on, and what is held out of it."""
-    text = f"data {identify(data)}"
+    text = f"data {identity}"
     if isinstance(data, ImageFiles) and data.held_out:
         text += (
             f"; no test part: {data.held_out:.0%} of each class are held out for testing "

@@ -64,7 +64,7 @@ def train(
         told = reporter if reporter is not None and processes.first else reporter_for(run)
         loop = Loop(recipe, folder, parts, hardware, processes, run, told, stop)
         try:
-            told.note(describe(recipe, found))
+            told.note(describe(recipe, found, record.identity))
             return loop.go()
         finally:
             told.close()
