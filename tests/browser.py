@@ -4,10 +4,12 @@ import base64
 import fcntl
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
 
+PATIENCE = 60  # seconds
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # Chromium listens on file descriptor 3 and answers on 4.
 _START = (
@@ -98,6 +100,7 @@ class Browser:
 
     def _receive(self):
         while b"\0" not in self._buffer:
+            assert select.select([self._read], [], [], PATIENCE)[0], "the browser is silent"
             part = os.read(self._read, 1 << 20)
             assert part, "the browser ended"
             self._buffer += part
