@@ -729,7 +729,7 @@ def test_bad_folders_are_named(tmp_path):
     with pytest.raises(ValueError, match="zebra"):
         datasets.image_folder(tmp_path / "half")
     write_images(tmp_path / "few", {"a": 1, "b": 1})
-    with pytest.raises(ValueError, match="test_fraction=0"):
+    with pytest.raises(ValueError, match=r"no class of .*few has two images.*val/<class>/"):
         datasets.image_folder(tmp_path / "few")
     with pytest.raises(ValueError, match="GiB, more than"):
         datasets.image_folder(tmp_path / "few", test_fraction=0, max_bytes=100)

@@ -202,7 +202,7 @@ def _split(root: Path, files: Files, fraction: float, seed: int) -> tuple[Files,
     if fraction and not held_out.any():
         raise ValueError(
             f"no class of {root} has two images, so none can be held out for testing; "
-            "add images, or give test_fraction=0"
+            "add images, or lay test images out as val/<class>/ beside train/<class>/"
         )
     return files.take((~held_out).nonzero()[:, 0]), files.take(held_out.nonzero()[:, 0])
 
