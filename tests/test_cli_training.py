@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 import divaug
 from divaug.cli import app, run
-from divaug.recipes import Recipe, override, recipe
+from divaug.recipes import RECIPES, Recipe, override, recipe
 from divaug.training import checkpoints
 from divaug.training.runs import read_metrics, read_recipe
 from tests.training_helpers import toy_data
 
-SMALL = ("--set", "epochs=2", "--set", "batch_size=8", "--device", "cpu")
+SMALL = ("--set", "epochs=2", "--set", "batch_size=8", "--set", "dataset=toy", "--device", "cpu")
 
 
 def call(*words):
@@ -51,9 +51,13 @@ def finished(data, tmp_path_factory):
 
 def test_training_prints_the_resolved_recipe_and_saves_it(finished):
     out, output = finished
-    expected = override(recipe("demo-divaug"), ["epochs=2", "batch_size=8", "seed=3"])
+    expected = override(
+        recipe("demo-divaug"), ["epochs=2", "batch_size=8", "dataset=toy", "seed=3"]
+    )
     assert read_recipe(out) == expected
-    assert Recipe(**json.loads(output.splitlines()[0].removeprefix("recipe "))) == expected
+    data, printed, *_ = output.splitlines()
+    assert Recipe(**json.loads(printed.removeprefix("recipe "))) == expected
+    assert data.startswith("data 'toy' (24 training and 12 test images, 4 classes, fingerprint ")
     assert "epoch 2/2" in output
     last = read_metrics(out)[-1]
     assert f"test accuracy {last['test_accuracy']:.2%}" in output.splitlines()[-2]
@@ -73,7 +77,7 @@ def test_evaluating_a_run_gives_what_training_said(finished, data):
 
 def test_measuring_prints_a_table_and_writes_json(finished, data, tmp_path):
     out, _ = finished
-    path = tmp_path / "measured.json"
+    path = tmp_path / "new" / "folder" / "measured.json"
     words = ("--augmenter", "none", "--augmenter", "divaug", "--json", path, "--device", "cpu")
     output = call("measure", out, "--data", data, *words).output
     found = json.loads(path.read_text())
@@ -117,18 +121,94 @@ def refusal(capsys, *words):
         (("demo-divaug", "--set", "batch_size=100000"), "`batch_size` must not exceed"),
         (("demo-divaug", "--set", "dataset=cifar11"), "unknown dataset 'cifar11'"),
         (("demo-divaug", "--data", "{tmp}/broken.npz"), "broken.npz"),
+        (("demo-divaug", "--data", "{toy}"), "the 10 classes of fashion_mnist_small"),
+        (("cifar100-wide-resnet-40-2-none", "--data", "{toy}"), "the 100 classes of cifar100"),
+        (("demo-divaug", "--set", "test_fraction=1"), "`test_fraction` must lie in [0.01, 0.9]"),
+        (("demo-divaug", "--set"), "'--set' requires an argument"),
+        (("demo-divaug", "--sett", "epochs=1"), "No such option: --sett"),
+        (("demo-divaug", "--seed", "one"), "Invalid value for '--seed'"),
+        (("demo-divaug", "another"), "unexpected extra argument"),
+        ((), "`divaug train --list` lists all"),
     ],
 )
-def test_bad_input_is_one_line_and_writes_nothing(capsys, tmp_path, words, message):
+def test_bad_input_is_one_line_and_writes_nothing(capsys, tmp_path, data, words, message):
     (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 no archive")
-    words = [word.format(tmp=tmp_path) for word in words]
+    words = [word.format(tmp=tmp_path, toy=data) for word in words]
     device = () if "--device" in words else ("--device", "cpu")
-    code, lines = refusal(capsys, "train", *words, "--out", tmp_path / "run", *device)
+    code, lines = refusal(capsys, "train", "--out", tmp_path / "run", *device, *words)
     assert code == 2
     assert len(lines) == 1
     assert lines[0].startswith("divaug: ")
     assert message in lines[0]
     assert not (tmp_path / "run").exists()
+
+
+def test_where_the_results_go_is_looked_at_before_the_work(capsys, finished, tmp_path, monkeypatch):
+    def forbidden(*_, **__):
+        raise AssertionError("measured, with nowhere to write to")
+
+    monkeypatch.setattr("divaug.measuring.measure", forbidden)
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "file" / "below.json"):
+        code, lines = refusal(capsys, "measure", finished[0], "--json", path, "--device", "cpu")
+        assert (code, len(lines)) == (2, 1)
+        assert str(tmp_path) in lines[0]
+
+
+def test_recipes_can_be_listed_and_filtered():
+    rows = [line.split() for line in call("train", "--list").output.splitlines()]
+    assert rows[0] == ["recipe", "network", "dataset", "augmenter", "epochs"]
+    listed = [
+        [one.name, one.model, one.dataset, one.augmenter, str(one.epochs)]
+        for one in RECIPES.values()
+    ]
+    assert rows[2:] == listed
+    part = [line.split()[0] for line in call("train", "--list", "Demo").output.splitlines()[2:]]
+    assert part == ["demo-default", "demo-divaug"]
+
+
+def test_recipes_are_drawn_as_a_table_on_a_terminal(monkeypatch, capsys):
+    from divaug.cli import console, train
+
+    monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
+    train.train("svhn", listing=True)
+    drawn = capsys.readouterr().out
+    assert "┃" in drawn
+    assert drawn.count("svhn-wide-resnet-28-10-") >= 10
+
+
+def test_a_bare_command_shows_its_help(capsys):
+    with pytest.raises(SystemExit) as error:
+        run([])
+    assert error.value.code == 0
+    assert "evaluate" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words", [("evaluate",), ("measure",), ("report", "--out", "{tmp}/r.html")]
+)
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("metrics.jsonl", b'{"kind": "epoch"}\n', "is no run: there is no recipe.json in it"),
+        ("recipe.json", b'{"title": "Soup", "steps": ["Boil."]}', "`format` 'divaug.recipe/1'"),
+        ("recipe.json", b"\xff\xfe\x00", "recipe.json"),
+        ("recipe.json", None, "is no run: there is no recipe.json in it"),
+        ("state.json", b"{}", "is no checkpoint"),
+    ],
+)
+def test_files_of_something_else_make_no_run(capsys, tmp_path, words, name, content, message):
+    folder = tmp_path / "some" / "folder"
+    folder.mkdir(parents=True)
+    (folder / name).mkdir() if content is None else (folder / name).write_bytes(content)
+    command, *rest = (word.format(tmp=tmp_path) for word in words)
+    code, lines = refusal(capsys, command, folder, *rest)
+    assert (code, len(lines)) == (2, 1)
+    if command == "report" and name == "state.json":
+        message = "is no run"  # a report takes runs only
+    assert message in lines[0]
+    assert str(folder) in lines[0]
+    assert [path.name for path in tmp_path.rglob("*.html")] == []
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
@@ -144,7 +224,13 @@ def test_other_commands_refuse_too(capsys, tmp_path, finished, data):
     for words, message in (
         (("evaluate", tmp_path), "is no run"),
         (("evaluate", tmp_path / "none"), "does not exist"),
-        (("evaluate", out), "belongs to another network"),  # Fashion-MNIST has more classes
+        (("evaluate",), "Missing argument"),
+        (("measure", out, "--views", "0"), "Invalid value for '--views'"),
+        (("measure", out, "--json", tmp_path), "is a folder"),
+        (("measure", out, "--json", data / "new" / "file.json"), str(data)),
+        (("train", "demo-divaug"), "--out is missing"),
+        (("train", "--list", "no such"), "no recipe has 'no such' in its name"),
+        (("reprot", out), "No such command 'reprot'"),
         (("measure", out, "--data", data, "--augmenter", "divag"), "Did you mean 'divaug'?"),
         (("train", "demo-divaug", "--out", out, "--data", data), "--resume"),
         (("bench", "step", "demo-divagu"), "Did you mean 'demo-divaug'?"),
@@ -157,7 +243,7 @@ def test_other_commands_refuse_too(capsys, tmp_path, finished, data):
 def test_sigterm_saves_says_so_and_resume_continues(data, tmp_path):
     source = str(Path(divaug.__file__).parents[1])
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": source}
-    words = [sys.executable, "-m", "divaug", "train", "demo-divaug", "--data", str(data)]
+    words = [sys.executable, "-m", "divaug", "train", "demo-divaug", "--set", f"dataset={data}"]
     words += ["--out", str(tmp_path / "run"), "--device", "cpu", "--set", "batch_size=8"]
     words += ["--set", "epochs=500", "--set", "evaluate_every=500", "--set", "log_every=2"]
     process = subprocess.Popen(

@@ -21,6 +21,7 @@ from PIL import Image
 
 from divaug import datasets
 from divaug.datasets import Dataset, order
+from divaug.datasets._decode import decode
 from divaug.datasets._idx import read_idx
 from divaug.datasets._matfile import read_mat
 from divaug.datasets._order import permutation
@@ -588,7 +589,24 @@ BAD_NPZ = {
     "five channels": ({"x_test": np.zeros((2, 8, 9, 5), np.uint8)}, ValueError, "no axis"),
     "empty": ({"x_test": np.zeros((0, 8, 9, 3), np.uint8)}, ValueError, "x_test is empty"),
     "negative": ({"y_test": np.array([0, -1])}, ValueError, "from -1"),
-    "class not trained": ({"y_test": np.array([0, 3])}, ValueError, "0 … 2"),
+    "class not trained": ({"y_test": np.array([0, 3])}, ValueError, "y_train has not: 3;"),
+    "stray label": (
+        {"y_train": np.array([0, 1, 100_000, 1, 2])},
+        ValueError,
+        r"no image of 99,997 of its 100,001 classes \(3, 4, 5, …\)",
+    ),
+    "huge label": ({"y_train": np.array([0, 1, 2, 1, 10**15])}, ValueError, "reach from 0 to 10+:"),
+    "gap": ({"y_train": np.array([0, 1, 3, 1, 0])}, ValueError, r"1 of its 4 classes \(2\)"),
+    "named but not trained": (
+        {"class_names": np.array(list("abcd")), "y_test": np.array([0, 3])},
+        ValueError,
+        "y_train has not: 3;",
+    ),
+    "constant": (
+        {"x_train": np.full((5, 8, 9, 3), (7, 8, 9), np.uint8)},
+        ValueError,
+        "training images is 7, 8, 9: their variance is zero",
+    ),
     "count": ({"y_train": np.array([0, 1])}, ValueError, "one label an image"),
     "one class": ({"y_train": np.zeros(5, int), "y_test": np.zeros(2, int)}, ValueError, "least 2"),
     "sizes": ({"x_test": np.zeros((2, 8, 8, 3), np.uint8)}, ValueError, "one size"),
@@ -711,7 +729,7 @@ def test_bad_folders_are_named(tmp_path):
     with pytest.raises(ValueError, match="zebra"):
         datasets.image_folder(tmp_path / "half")
     write_images(tmp_path / "few", {"a": 1, "b": 1})
-    with pytest.raises(ValueError, match="test_fraction=0"):
+    with pytest.raises(ValueError, match=r"no class of .*few has two images.*val/<class>/"):
         datasets.image_folder(tmp_path / "few")
     with pytest.raises(ValueError, match="GiB, more than"):
         datasets.image_folder(tmp_path / "few", test_fraction=0, max_bytes=100)
@@ -732,6 +750,91 @@ def test_unreadable_image_is_named(case, tmp_path):
             read(tmp_path, test_fraction=0)
 
 
+@pytest.mark.parametrize("case", unreadable())
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
+def test_an_unreadable_test_image_is_found_on_listing(case, kind, tmp_path):
+    """Before any training: the statistics, which are known here, decode none of these files."""
+    write_images(tmp_path / "train", {"a": 2, "b": 2})
+    write_images(tmp_path / "val", {"a": 2, "b": 2})
+    bad = tmp_path / "val" / "b" / f"bad.{kind}"
+    out = io.BytesIO()
+    Image.fromarray(RNG.integers(0, 256, (30, 30, 3), dtype=np.uint8)).save(out, kind)
+    bad.write_bytes(unreadable()[case] if case != "truncated" else out.getvalue()[:-100])
+    with pytest.raises(ValueError, match=rf"val/b/bad\.{kind} is not a readable image"):
+        datasets.image_files(tmp_path, statistics=datasets.STATISTICS["imagenet"])
+    bad.write_bytes(out.getvalue() + b"\0" * 200)  # what follows the end does no harm
+    assert len(datasets.image_files(tmp_path).test) == 5
+
+
+def test_a_folder_of_one_colour_is_refused(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for i in range(3):
+            Image.new("RGB", (8, 8), (1, 2, 3)).save(tmp_path / name / f"{i}.png")
+    for read in (datasets.image_folder, datasets.image_files):
+        with pytest.raises(ValueError, match="is 1, 2, 3: their variance is zero"):
+            read(tmp_path)
+
+
+def test_a_part_of_a_folder_is_that_of_the_same_images_in_memory(tmp_path):
+    write_images(tmp_path, {"a": 9, "b": 6, "c": 8}, size=(8, 8))
+    files, loaded = datasets.image_files(tmp_path), datasets.image_folder(tmp_path)
+    part, expected = (data.subset(7, num_test=3, seed=4) for data in (files, loaded))
+    for listed, images, labels in (
+        (part.train, expected.train_images, expected.train_labels),
+        (part.test, expected.test_images, expected.test_labels),
+    ):
+        assert torch.equal(listed.labels, labels)
+        assert torch.equal(torch.stack([decode(path) for path in listed.paths]), images)
+
+
+# --- identity ------------------------------------------------------------------------------------
+
+
+def test_a_fingerprint_follows_the_content_and_nothing_else():
+    one = datasets.identify(toy())
+    assert one == datasets.identify(toy())
+    assert datasets.identify(toy(name="other")).fingerprint == one.fingerprint
+    assert (one.num_train, one.num_test, one.num_classes) == (6, 2, 3)
+    pixel = torch.zeros(6, 3, 4, 5, dtype=torch.uint8)
+    pixel[5, 2, 3, 4] = 1
+    changed = [
+        {"train_images": pixel},
+        {"train_labels": torch.tensor([0, 0, 1, 1, 2, 1])},
+        {"test_labels": torch.tensor([1, 0])},
+        {
+            "train_images": torch.zeros(6, 3, 5, 4).byte(),
+            "test_images": torch.zeros(2, 3, 5, 4).byte(),
+        },
+    ]
+    prints = {datasets.identify(toy(**change)).fingerprint for change in changed}
+    assert len(prints | {one.fingerprint}) == len(changed) + 1
+    assert datasets.Identity.from_dict(one.to_dict()) == one
+
+
+def test_a_folder_keeps_its_fingerprint_where_it_is_moved(tmp_path):
+    write_images(tmp_path / "here", {"a": 3, "b": 3})
+    one = datasets.identify(datasets.image_files(tmp_path / "here"))
+    (tmp_path / "here").rename(tmp_path / "there")
+    moved = datasets.image_files(tmp_path / "there")
+    assert datasets.identify(moved).fingerprint == one.fingerprint
+    assert datasets.identify(datasets.image_files(tmp_path / "there", seed=1)) != one
+    Image.new("RGB", (30, 20)).save(moved.train.paths[0])
+    assert datasets.identify(moved).fingerprint != one.fingerprint
+
+
+def test_folders_of_images_are_told_from_folders_of_datasets(tmp_path):
+    write_images(tmp_path / "root" / "imagenet" / "train", {"a": 1, "b": 1})
+    (tmp_path / "root" / "cifar-10-batches-py").mkdir()
+    (tmp_path / "root" / "cifar-10-batches-py" / "data_batch_1").touch()
+    write_images(tmp_path / "photos" / "a" / "2020", {"may": 1})
+    write_images(tmp_path / "loose", {"a": 1})
+    for folder in ("root/imagenet", "photos", "loose", "loose/a"):
+        assert datasets.is_image_folder(tmp_path / folder)
+    for folder in ("root", "root/cifar-10-batches-py", "nowhere", "loose/a/00.png"):
+        assert not datasets.is_image_folder(tmp_path / folder)
+
+
 def test_hidden_and_other_files_are_passed_over(tmp_path):
     write_images(tmp_path, {"a": 2, "b": 2})
     for name in ("a/.hidden.png", "a/notes.txt", "loose.csv"):
@@ -743,16 +846,18 @@ def test_hidden_and_other_files_are_passed_over(tmp_path):
 def test_imagenet_is_a_thousand_classes(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"train is missing; get ImageNet at https"):
         datasets.imagenet(tmp_path)
+    out = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(out, "jpeg")
     for part in ("train", "val"):
         for k in range(1000):
             folder = tmp_path / "imagenet" / part / f"n{k:08}"
             folder.mkdir(parents=True)
-            (folder / "x.JPEG").touch()
+            (folder / "x.JPEG").write_bytes(out.getvalue())
     files = datasets.imagenet(tmp_path)
     assert (files.num_classes, len(files.train), len(files.test)) == (1000, 1000, 1000)
     assert files.mean == (0.485, 0.456, 0.406)
     (tmp_path / "imagenet" / "train" / "n1").mkdir()
-    (tmp_path / "imagenet" / "train" / "n1" / "x.JPEG").touch()
+    (tmp_path / "imagenet" / "train" / "n1" / "x.JPEG").write_bytes(out.getvalue())
     with pytest.raises(ValueError, match="1000 classes to be ImageNet, got 1001"):
         datasets.imagenet(tmp_path)
 

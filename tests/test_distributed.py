@@ -17,6 +17,7 @@ from divaug.training import checkpoints, train
 from divaug.training.distributed import Processes, joined, wanted
 from divaug.training.progress import Silent
 from divaug.training.runs import read_metrics
+from tests.dataset_files import write_images
 from tests.training_helpers import PlainEntry, same_story, toy_data, toy_recipe
 
 ROOT = Path(__file__).parents[1]
@@ -131,6 +132,51 @@ def test_shaking_noise_does_not_depend_on_the_number_of_processes(tmp_path):
     for layer, numbers in enumerate(whole):
         both = torch.cat([part[layer] for part in parts], dim=1)
         assert torch.equal(both, numbers)
+
+
+STREAMING = """
+import sys, torch
+sys.path.insert(0, {root!r})
+torch.set_num_threads(1)
+import divaug.augmenters
+from divaug import policies
+from divaug.datasets import image_files
+from divaug.operations import OPERATIONS
+from divaug.training import Hardware
+from divaug.training.assembly import assemble
+from divaug.training.distributed import joined, wanted
+from tests.training_helpers import toy_recipe
+
+absent = tuple(name for name in OPERATIONS if name != "SamplePairing")
+divaug.augmenters.Uniform = lambda space: policies.Uniform(space, exclude=absent)
+processes = wanted()
+device = torch.device("cpu")
+with joined(processes, device):
+    recipe = toy_recipe(augmenter="random", batch_size=4, num_workers={workers})
+    parts = assemble(recipe, image_files({photos!r}), Hardware(device), processes)
+    found = []
+    for inputs in parts.feed.epoch(0, 0):
+        batch = parts.feed.gather(inputs)
+        images, labels = parts.augment(batch.images, batch.labels, index=batch.indices, epoch=0)
+        found.append((batch.indices, images.unflatten(0, (-1, 2)), labels.view(-1, 2)))
+    assert parts.augment.record().operations["SamplePairing"] > 0
+    torch.save(found, {out!r} + "-" + str(processes.rank) + ".pt")
+"""
+
+
+def test_partners_of_streamed_images_do_not_depend_on_processes_or_workers(tmp_path):
+    """SamplePairing alone: with partners from the batch, each process would have others."""
+    write_images(tmp_path / "photos", {"a": 8, "b": 7})
+    for count, workers in ((1, 0), (2, 1)):
+        out = str(tmp_path / f"of-{count}")
+        fill = {"root": str(ROOT), "photos": str(tmp_path / "photos"), "workers": workers}
+        launch(count, STREAMING.format(out=out, **fill), tmp_path)
+    whole = torch.load(tmp_path / "of-1-0.pt")
+    parts = [torch.load(tmp_path / f"of-2-{rank}.pt") for rank in range(2)]
+    assert len(whole) == 3
+    for step, expected in enumerate(whole):
+        for kind, values in enumerate(expected):
+            assert torch.equal(torch.cat([part[step][kind] for part in parts]), values)
 
 
 def test_two_processes_stop_together_and_continue_to_the_same_bits(tmp_path):

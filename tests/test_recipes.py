@@ -140,6 +140,10 @@ def test_the_hash_follows_every_field_but_the_name():
     # Pinned: a run that was started with an older release must still be recognised.
     again = Recipe.from_json(BASE.to_json()).hash
     assert again == BASE.hash == "283320dcc63f0a8c"
+    older = json.loads(BASE.to_json())
+    del older["test_fraction"]  # came later
+    assert Recipe.from_json(json.dumps(older)) == BASE
+    assert dataclasses.replace(BASE, test_fraction=0.3).hash != BASE.hash
 
 
 def test_overrides_are_read_by_the_type_of_their_field():

@@ -7,7 +7,6 @@ import json
 import math
 import shutil
 import statistics
-import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -30,6 +29,7 @@ from divaug.training.assembly import build_augmenter
 from divaug.training.data import default_of
 from divaug.training.opening import open_run
 from divaug.training.progress import Silent
+from tests.browser import NAMES, Browser, find_browser
 from tests.training_helpers import toy_data, toy_recipe
 
 HOSTILE = '<script>alert("x")</script> | $\\frac{ </pre> **b** ${{ 1 }}'
@@ -147,6 +147,19 @@ def test_machine_versions_and_commit_are_those_of_the_run(page, runs):
         assert f"torch {start['packages']['torch']}" in row["versions"]
         assert f"python {start['python']}" in row["versions"]
         assert row["commit"].startswith((start["commit"] or "–")[:12])
+        kept = json.loads((folder / "data.json").read_text())
+        assert row["data"] == f"32 + 20 images, 4 classes, {kept['fingerprint'][:12]}"
+
+
+def test_runs_on_other_data_are_named_and_not_summed_up(runs, data, tmp_path):
+    other = shutil.copytree(runs[2], tmp_path / "other")
+    kept = json.loads((other / "data.json").read_text())
+    (other / "data.json").write_text(json.dumps(kept | {"name": "elsewhere"}))
+    write_report([runs[1], other], tmp_path / "page.html", data=data)
+    page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert [row["dataset"] for row in page.rows(0)] == ["toy", "elsewhere"]
+    assert "2 runs on elsewhere, toy" in page.text
+    assert "Several seeds" not in page.text
 
 
 def test_runs_that_differ_in_the_seed_are_summed_up(page, runs):
@@ -271,6 +284,7 @@ def test_shares_are_those_of_the_record(runs):
 def test_a_run_without_checkpoint_and_record_lacks_those_parts(copied, data, tmp_path):
     shutil.rmtree(copied / "checkpoints")
     (copied / "environment.json").unlink()
+    (copied / "data.json").unlink()
     lines = [json.loads(line) for line in (copied / "metrics.jsonl").read_text().splitlines()]
     for line in lines:
         line.pop("record", None)
@@ -372,20 +386,82 @@ def test_other_bad_input_is_one_line_too(capsys, runs, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_browser_shows_the_page_and_its_pictures(written, tmp_path):
-    browser = shutil.which("chromium")
-    if browser is None:
-        pytest.skip("there is no chromium on PATH")
-    target = tmp_path / "shot.png"
-    words = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-    words += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1100,2400"]
-    subprocess.run(
-        [browser, *words, f"--screenshot={target}", written[0].as_uri()],
-        check=True,
-        capture_output=True,
-        timeout=120,
+# Every figure with its size as laid out, and whether its picture was decoded.
+FIGURES = """
+[...document.querySelectorAll("figure img")].map(image => {
+  const box = image.getBoundingClientRect(), file = [image.naturalWidth, image.naturalHeight];
+  return [box.width, box.height, image.complete, ...file, image.width, image.height];
+})
+"""
+TABLES = """
+[...document.querySelectorAll("table")].map(table => {
+  const box = table.getBoundingClientRect(), around = table.parentElement;
+  return [box.width, box.height, table.rows.length, around.clientWidth,
+          getComputedStyle(around).overflowX];
+})
+"""
+# Elements that stick out of the page and are not inside a box that scrolls.
+OUTSIDE = """
+[...document.body.querySelectorAll("*")].filter(element => {
+  const box = element.getBoundingClientRect();
+  const page = document.documentElement.clientWidth;  // a phone widens its window
+  return (box.right > page + 1 || box.left < -1) && !element.closest(".wide, pre");
+}).map(element => element.outerHTML.slice(0, 80))
+"""
+WIDTHS = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    path = find_browser()
+    if path is None:
+        pytest.skip(f"none of {', '.join(NAMES)} is on PATH")
+    with Browser(path, tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_browser_lays_the_page_out(browser, written, page, runs, width):
+    browser.complaints.clear()
+    browser.open(written[0].as_uri(), width)
+    browser.ask("document.querySelectorAll('details').forEach(one => one.open = true)")
+    whole, seen = browser.ask(WIDTHS)
+    assert whole <= seen <= width  # nothing to scroll sideways for
+    assert browser.ask(OUTSIDE) == []
+    figures = browser.ask(FIGURES)
+    assert len(figures) == len(page.images)
+    for wide, high, complete, file_wide, file_high, *_ in figures:
+        assert complete
+        assert wide >= 250
+        assert high >= 150
+        assert wide / high == pytest.approx(file_wide / file_high, rel=0.02)  # not distorted
+    tables = browser.ask(TABLES)
+    assert [table[2] for table in tables] == [1 + len(runs), 2, 1 + len(runs)]
+    for wide, high, rows, around, overflow in tables:
+        assert high >= 20 * rows
+        assert wide <= around or overflow == "auto"
+    assert browser.complaints == []  # errors, warnings, blocked or missing resources
+
+
+def test_a_browser_would_complain_of_a_broken_page(browser, tmp_path):
+    """What the test above looks for can be found."""
+    (tmp_path / "bad.html").write_text(
+        '<meta name="viewport" content="width=device-width"><body><p style="width:900px">x</p>'
+        '<figure><img src="none.png"></figure><script>console.log(1); throw Error("no")</script>'
     )
-    with Image.open(target) as shot:
+    browser.complaints.clear()
+    browser.open((tmp_path / "bad.html").as_uri(), 400)
+    assert len(browser.ask(OUTSIDE)) == 1
+    whole, seen = browser.ask(WIDTHS)
+    assert whole > seen
+    assert browser.ask(FIGURES)[0][3] == 0
+    assert any("ERR_FILE_NOT_FOUND" in text for text in browser.complaints)
+    assert any("Uncaught" in text for text in browser.complaints)
+
+
+def test_a_browser_paints_the_page(browser, written):
+    browser.open(written[0].as_uri(), 1100, 2400)
+    with Image.open(io.BytesIO(browser.screenshot())) as shot:
         colors = {color: n for n, color in shot.convert("RGB").getcolors(1 << 24)}
         area = shot.width * shot.height
     assert colors[(255, 255, 255)] < 0.97 * area  # not blank

@@ -322,8 +322,9 @@ def test_resuming_with_a_cut_checkpoint_takes_the_one_before_and_says_so(tmp_pat
             notes.append(text)
 
     again = run(recipe, tmp_path / "run", resume=True, reporter=Listening())
-    assert len(notes) == 1
-    assert "step-00000012 cannot be used" in notes[0]
+    assert len(notes) == 2
+    assert notes[0].startswith("data 'toy'")
+    assert "step-00000012 cannot be used" in notes[1]
     assert again.test == whole.test
     assert tensors(again).step == 12
 

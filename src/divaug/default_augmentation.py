@@ -5,17 +5,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from divaug.constants import constant
 from divaug.operations.occlusion import square_mask
-from divaug.randomness import Purpose, Stream, below, uniform
-from divaug.resized_crop import (
+from divaug.photometric import (
     Jitter,
     Photometric,
     PhotometricDraws,
-    constant,
     draw_photometric,
     jitter_in_groups,
     photograph,
 )
+from divaug.randomness import Purpose, Stream, below, uniform
 
 __all__ = [
     "DefaultAugmentation",

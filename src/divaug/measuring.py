@@ -9,15 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from divaug.augmenters import Augmenter
-from divaug.datasets import Dataset
+from divaug.datasets import Dataset, ImageFiles
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import AffinityMeter, Mean, loss_diversity, variance_diversity
 from divaug.scoring import evaluating, logits_of
 from divaug.training.assembly import build_augmenter
-from divaug.training.data import default_of, load_data
+from divaug.training.data import default_of
 from divaug.training.evaluation import prepare
 from divaug.training.hardware import Hardware
 from divaug.training.opening import open_run
+from divaug.training.ordered import Part, parts_in_order
 
 __all__ = ["Measurement", "measure", "measure_run"]
 
@@ -50,7 +51,7 @@ class Measurement:
 @torch.no_grad()
 def measure(
     network: nn.Module,
-    data: Dataset,
+    data: Dataset | ImageFiles,
     make: Callable[[Tensor], Augmenter],
     default: DefaultAugmentation,
     hardware: Hardware,
@@ -58,6 +59,7 @@ def measure(
     views: int = 4,
     epoch: int = 0,
     batch_size: int = 128,
+    num_workers: int = 0,
 ) -> Measurement:
     """Measure an augmenter with a network in evaluation mode; the network stays as it was.
 
@@ -72,16 +74,16 @@ def measure(
         views: S, augmented images for each original.
         epoch: for policies that follow a schedule.
         batch_size: originals at a time.
+        num_workers: processes that decode, for files.
     """
-    if not len(data.test_images):
+    train, test = parts_in_order(data, hardware.device, num_workers=num_workers)
+    if not len(test):
         raise ValueError("the affinity needs test images, and the dataset has none.")
     variance, loss, affinity = Mean(), Mean(), AffinityMeter()
     with evaluating(network):
-        train = data.train_images.to(hardware.device), data.train_labels.to(hardware.device)
         for _, labels, logits in _views(network, train, make, hardware, views, epoch, batch_size):
             variance.update(variance_diversity(logits.softmax(-1)))
             loss.update(loss_diversity(logits, labels))
-        test = data.test_images.to(hardware.device), data.test_labels.to(hardware.device)
         for images, labels, logits in _views(
             network, test, make, hardware, views, epoch, batch_size
         ):
@@ -94,14 +96,14 @@ def measure(
         float(affinity.compute()),
         float(affinity.clean.compute()),
         float(affinity.augmented.compute()),
-        len(data.train_images),
-        len(data.test_images),
+        len(train),
+        len(test),
     )
 
 
 def _views(
     network: nn.Module,
-    part: tuple[Tensor, Tensor],
+    part: Part,
     make: Callable[[Tensor], Augmenter],
     hardware: Hardware,
     views: int,
@@ -109,15 +111,13 @@ def _views(
     batch_size: int,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Originals, labels and the logits `[B,views,D]` of their augmented views, by batches."""
-    augment = make(part[0])
+    augment = make(part.pool)
     if views % augment.views:
         raise ValueError(
             f"`views` must be a multiple of the {augment.views} views that the augmenter makes, "
             f"got {views}."
         )
-    index = torch.arange(len(part[0]), device=hardware.device)
-    for rows in torch.split(index, batch_size):
-        images, labels = part[0][rows], part[1][rows]
+    for images, labels, rows in part.batches(batch_size):
         calls = []
         for _ in range(views // augment.views):
             with hardware.autocast():
@@ -136,7 +136,7 @@ def measure_run(
     run: str | Path,
     names: Sequence[str] | None = None,
     *,
-    data: str | Path | Dataset | None = None,
+    data: str | Path | Dataset | ImageFiles | None = None,
     views: int = 4,
     images: int = 0,
     device: str | None = None,
@@ -147,7 +147,8 @@ def measure_run(
     Args:
         run: the folder of a run or of a checkpoint.
         names: of augmenters; None for the run's own. Those that select keep `views` candidates.
-        data: a dataset, or where to find the run's.
+        data: a dataset, or where to find it; None for where the run found its own. Other data than
+            the run's must have as many classes.
         views: augmented images for each original.
         images: size of a balanced part of the training images to measure on; 0 for all.
         device: where; None for a GPU where there is one.
@@ -170,16 +171,23 @@ def measure_run(
         for name in chosen
     }  # all names are checked before the first is measured
     hardware = Hardware.choose(device, opened.recipe.precision, eager=True)
-    found = data if isinstance(data, Dataset) else load_data(opened.recipe, data)
-    if not isinstance(found, Dataset):
-        raise ValueError("only datasets in memory can be measured, not folders of large images.")
+    found = opened.data(data, say=say)
     part = found.subset(images) if images else found
     network = opened.network(found, hardware)
     default = default_of(opened.recipe.dataset, found)
+    num_images = len(part.train_images if isinstance(part, Dataset) else part.train)
     result = {}
     for name, recipe in recipes.items():
-        say(f"measuring {name} on {len(part.train_images):,} images")
+        say(f"measuring {name} on {num_images:,} images")
         make = partial(build_augmenter, recipe, network, default, hardware)
-        last = recipe.epochs - 1
-        result[name] = measure(network, part, make, default, hardware, views=views, epoch=last)
+        result[name] = measure(
+            network,
+            part,
+            make,
+            default,
+            hardware,
+            views=views,
+            epoch=recipe.epochs - 1,
+            num_workers=recipe.num_workers,
+        )
     return result

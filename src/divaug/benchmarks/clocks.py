@@ -3,15 +3,26 @@
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 
 from divaug.training.hardware import Hardware
 
-__all__ = ["WARM_UP", "milliseconds", "stretches"]
+__all__ = [
+    "WARM_UP",
+    "Timing",
+    "gpu_milliseconds",
+    "milliseconds",
+    "seconds_per_call",
+    "stretches",
+    "time_calls",
+]
 
 #: Calls before the clock starts.
 WARM_UP = 3
+#: Calls captured in one graph, so that the launch of the graph itself does not count.
+CALLS = 10
 
 
 def milliseconds(work: Callable[[], object], hardware: Hardware, repeats: int, steps: int) -> float:
@@ -22,7 +33,56 @@ def milliseconds(work: Callable[[], object], hardware: Hardware, repeats: int, s
     return statistics.median(stretches(replayed, hardware, repeats, steps))
 
 
-def _recorded(work: Callable[[], object]) -> Callable[[], object]:
+def stretches(
+    work: Callable[[], object], hardware: Hardware, repeats: int, steps: int
+) -> list[float]:
+    """Milliseconds a call, for each stretch of calls."""
+    clock = _gpu_clock if hardware.device.type == "cuda" else _cpu_clock
+    return [clock(work, steps) / steps for _ in range(repeats)]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds of one call on a GPU.
+
+    Args:
+        graph: device time, replayed from a captured graph: what the work itself takes.
+        eager: called from Python back to back: what a loop without graphs sees.
+    """
+
+    graph: float
+    eager: float
+
+
+def time_calls(work: Callable[[], object]) -> Timing:
+    """Time a call on a GPU both ways; it is warmed up first."""
+    graph = gpu_milliseconds(work)
+    for _ in range(CALLS):
+        work()
+    calls = 20 * CALLS
+    return Timing(graph, statistics.median(_gpu_clock(work, calls) for _ in range(3)) / calls)
+
+
+def gpu_milliseconds(work: Callable[[], object], repeats: int = 30) -> float:
+    """Median milliseconds of a call on a GPU, many of them in one graph."""
+    replay = _recorded(work, CALLS)
+    replay()
+    return statistics.median(_gpu_clock(replay, 1) for _ in range(repeats)) / CALLS
+
+
+def seconds_per_call(work: Callable[[], object], calls: int) -> float:
+    """Wall-clock seconds of one call, the GPU waited for at the end; for slow things."""
+    work()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(calls):
+        work()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / calls
+
+
+def _recorded(work: Callable[[], object], calls: int = 1) -> Callable[[], object]:
+    """A graph of so many calls, after a few that are not recorded."""
     aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     aside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(aside):
@@ -31,16 +91,9 @@ def _recorded(work: Callable[[], object]) -> Callable[[], object]:
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=aside):
-        work()
+        for _ in range(calls):
+            work()
     return graph.replay
-
-
-def stretches(
-    work: Callable[[], object], hardware: Hardware, repeats: int, steps: int
-) -> list[float]:
-    """Milliseconds a call, for each stretch of calls."""
-    clock = _gpu_clock if hardware.device.type == "cuda" else _cpu_clock
-    return [clock(work, steps) / steps for _ in range(repeats)]
 
 
 def _gpu_clock(work: Callable[[], object], steps: int) -> float:

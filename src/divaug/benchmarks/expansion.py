@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from divaug.benchmarks import device, pillow_loop
+from divaug.benchmarks import clocks, device, pillow_loop
 from divaug.benchmarks.harness import environment, median_seconds, place, progress
 from divaug.benchmarks.operations import Case, Work
 from divaug.default_augmentation import cifar10
@@ -104,7 +104,7 @@ def _case(
         )  # fmt: skip
 
     device.no_waits(run)
-    timing = device.time_calls(run)
+    timing = clocks.time_calls(run)
     originals = images.numel()
     result = originals * candidates * dtype.itemsize
     bandwidth = device.copy_bandwidth(originals + result)
@@ -180,7 +180,7 @@ def _per_image(images: Tensor, augment: Callable[[Tensor], object]) -> float:
         for image in images:
             augment(image)
 
-    return len(images) / device.seconds_per_call(loop, 2)
+    return len(images) / clocks.seconds_per_call(loop, 2)
 
 
 def measure(seed: int = 0, rivals: bool = True) -> dict[str, Any]:

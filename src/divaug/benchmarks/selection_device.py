@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from divaug.benchmarks import device
+from divaug.benchmarks import clocks, device
 from divaug.benchmarks.harness import environment, place, progress
 from divaug.benchmarks.selection import realistic_probs
 from divaug.selection import METHODS, select
@@ -32,7 +32,7 @@ def _case(classes: int, method: str, seed: int) -> dict[str, Any]:
         return select(probs, SELECTED, method, seed, step=step, index=index)
 
     device.no_waits(run)
-    timing = device.time_calls(run)
+    timing = clocks.time_calls(run)
     return {
         "classes": classes,
         "method": method,

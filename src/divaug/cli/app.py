@@ -14,10 +14,13 @@ __all__ = ["EXPECTED", "app", "run"]
 #: What bad input raises; everything else is our own mistake and keeps its traceback.
 EXPECTED = (ValueError, OSError)
 
+# The base of what a wrong word on the command line raises. Typer has it from click, which newer
+# releases carry inside: it is reached through a class that all of them show.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
 app = typer.Typer(
     name="divaug",
     help="Automated data augmentation that follows the model.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -30,13 +33,16 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _top(
+    context: typer.Context,
     version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
     del version
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 app.command("operations")(operations.operations)
@@ -69,11 +75,19 @@ def run(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> None:
     try:
-        app(args=arguments)
+        # Not "standalone": a wrong word would be answered with a box of several lines.
+        code = app(args=arguments, prog_name="divaug", standalone_mode=False)
+        raise SystemExit(code or 0)
     except BrokenPipeError:
         # The reader of our output went away (`divaug operations | head`): that is no error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
+    except _UsageError as error:
+        if not left_to_the_first():
+            print(f"divaug: {_usage(error)}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except typer.Abort:
+        raise SystemExit(130) from None
     except Exception as error:
         if left_to_the_first():
             raise SystemExit(2) from None
@@ -81,6 +95,13 @@ def _run(arguments: list[str] | None) -> None:
             raise
         print(f"divaug: {_one_line(error)}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _usage(error: Exception) -> str:
+    """What is wrong, and which help to read."""
+    text = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
+    command = getattr(getattr(error, "ctx", None), "command_path", "divaug")
+    return f"{text.rstrip('.')}; see {command} --help"
 
 
 def _one_line(error: Exception) -> str:

@@ -7,7 +7,7 @@ import typer
 
 from divaug.cli import options
 from divaug.cli.console import show
-from divaug.cli.options import Json, Threads
+from divaug.cli.options import Json, Threads, prepare_file
 
 __all__ = ["app"]
 
@@ -30,6 +30,7 @@ def operations(json: Json = None, threads: Threads = 0, repeats: Repeats = 7) ->
     from divaug.benchmarks import harness
     from divaug.benchmarks import operations as benchmark
 
+    prepare_file(json)
     with harness.threads(threads):
         result = benchmark.measure(repeats=repeats)
     _write(json, result)
@@ -49,6 +50,7 @@ def select(
     json: Json = None, threads: Threads = 0, repeats: Repeats = 5, device: Device = "cpu"
 ) -> None:
     """Batched selection against a loop over scikit-learn; the methods against the optimum."""
+    prepare_file(json)
     {"cpu": _select_on_cpu, "cuda": _select_on_gpu}[device](json, threads, repeats)
 
 
@@ -80,6 +82,7 @@ def expand(
     """Expansion on a GPU against the roofline and against what else there is."""
     from divaug.benchmarks import expansion as benchmark
 
+    prepare_file(json)
     result = benchmark.measure(rivals=rivals)
     _write(json, result)
     show(benchmark.table(result))
@@ -107,6 +110,7 @@ def step(
 
     names = recipe or ["cifar10-wide-resnet-40-2-randaugment", "cifar10-wide-resnet-40-2-divaug"]
     chosen = [recipes.recipe(name) for name in names]
+    prepare_file(json)
     result = benchmark.compare(chosen, device, repeats=repeats, eager=eager)
     _write(json, result)
     show(benchmark.table(result))

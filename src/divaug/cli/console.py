@@ -17,7 +17,8 @@ def show(table: Table) -> None:
         return
     drawn = RichTable(title=table.title or None, title_justify="left")
     for i, name in enumerate(table.columns):
-        drawn.add_column(name, justify="right" if i in table.numeric else "left")
+        # The first column names the row, and a name that is broken cannot be copied.
+        drawn.add_column(name, justify="right" if i in table.numeric else "left", no_wrap=i == 0)
     for row in table.rows:
         drawn.add_row(*row)
     console = Console(markup=False)

@@ -19,16 +19,20 @@ def evaluate(
     from divaug.training import Hardware
     from divaug.training import evaluate as score
     from divaug.training.assembly import test_set_of
-    from divaug.training.data import default_of, load_data
+    from divaug.training.data import default_of
     from divaug.training.distributed import Processes
     from divaug.training.opening import open_run
 
     opened = open_run(run)
+
+    def say(line: str) -> None:
+        typer.echo(line, err=True)
+
     for note in opened.notes:
-        typer.echo(note, err=True)
+        say(note)
     recipe = opened.recipe
     hardware = Hardware.choose(device, recipe.precision, eager=True)
-    found = load_data(recipe, data)
+    found = opened.data(data, say=say)
     network = opened.network(found, hardware)
     default = default_of(recipe.dataset, found)
     scores = score(network, test_set_of(recipe, found, hardware, Processes()), default, hardware)

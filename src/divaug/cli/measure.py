@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from divaug.cli.console import show
-from divaug.cli.options import Data, Device, Json
+from divaug.cli.options import Data, Device, Json, prepare_file
 from divaug.tables import Table
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def measure(
     def say(line: str) -> None:
         typer.echo(line, err=True)
 
+    prepare_file(json)
     found = measure_run(
         run, augmenter, data=data, views=views, images=images, device=device, say=say
     )

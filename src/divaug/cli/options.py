@@ -1,11 +1,12 @@
 """Options that several commands share."""
 
+import os
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["Data", "Device", "Json", "Seed", "Space", "Threads", "parse_size"]
+__all__ = ["Data", "Device", "Json", "Seed", "Space", "Threads", "parse_size", "prepare_file"]
 
 Space: TypeAlias = Annotated[
     str, typer.Option(help="Ranges of the magnitudes: paper, released or uda.")
@@ -18,11 +19,32 @@ Threads: TypeAlias = Annotated[
     int, typer.Option(help="Threads that torch may use; 0 for one a core.", min=0)
 ]
 Data: TypeAlias = Annotated[
-    Path | None, typer.Option(help="An .npz file, or the folder that datasets lie in.")
+    Path | None,
+    typer.Option(
+        help="An .npz file, a folder of images (class = folder), or the folder that datasets lie "
+        "in; for a run, its own by default."
+    ),
 ]
 Device: TypeAlias = Annotated[
     str | None, typer.Option(help="cpu or cuda; a GPU where there is one.")
 ]
+
+
+def prepare_file(path: Path | None) -> None:
+    """Make the folder that a file goes into: before the work, whose result would be lost after it.
+
+    Raises:
+        OSError: the folder cannot be made or written into.
+        ValueError: the file is a folder.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give the name of a file.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    target = path if path.exists() else path.parent
+    if not os.access(target, os.W_OK):
+        raise PermissionError(f"{target} cannot be written; give another place.")
 
 
 def parse_size(text: str) -> tuple[int, int]:

@@ -5,19 +5,22 @@ from typing import Annotated
 
 import typer
 
+from divaug.cli.console import show
 from divaug.cli.options import Data, Device
+from divaug.tables import Table
 
 __all__ = ["train"]
 
 
 def train(
     recipe: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            help="The recipe, like cifar10-wide-resnet-40-2-divaug.", show_default=False
+            help="The recipe, like cifar10-wide-resnet-40-2-divaug; with --list, a part of names.",
+            show_default=False,
         ),
-    ],
-    out: Annotated[Path, typer.Option(help="The run's folder.", show_default=False)],
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder.", show_default=False)] = None,
     data: Data = None,
     changes: Annotated[
         list[str] | None,
@@ -31,8 +34,18 @@ def train(
     eager: Annotated[
         bool, typer.Option("--eager", help="Do without compilation and CUDA graphs.")
     ] = False,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List the recipes instead, or those with RECIPE in them.")
+    ] = False,
 ) -> None:
     """Train, and write the run into a folder; several processes under torchrun share the work."""
+    if listing:
+        show(_recipes_table(recipe or ""))
+        return
+    if recipe is None:
+        raise ValueError("a recipe is missing; `divaug train --list` lists all.")
+    if out is None:
+        raise ValueError("--out is missing: give the folder that the run is written into.")
     from divaug import recipes
     from divaug.training import train as run
     from divaug.training.distributed import wanted
@@ -53,3 +66,18 @@ def train(
     if result.test is not None:
         typer.echo(f"test accuracy {result.test.accuracy:.2%}  test loss {result.test.loss:.4f}")
     typer.echo(f"{result.seconds:.1f} s, written to {out}")
+
+
+def _recipes_table(part: str) -> Table:
+    from divaug.recipes import RECIPES
+
+    chosen = [one for name, one in RECIPES.items() if part.lower() in name.lower()]
+    if not chosen:
+        raise ValueError(
+            f"no recipe has {part!r} in its name; `divaug train --list` lists all {len(RECIPES)}."
+        )
+    return Table(
+        ("recipe", "network", "dataset", "augmenter", "epochs"),
+        tuple((r.name, r.model, r.dataset, r.augmenter, str(r.epochs)) for r in chosen),
+        numeric=(4,),
+    )

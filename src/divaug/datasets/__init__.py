@@ -5,11 +5,13 @@ from divaug.datasets._cifar import cifar10, cifar100
 from divaug.datasets._dataset import Dataset, balanced_indices
 from divaug.datasets._download import RemoteFile
 from divaug.datasets._fashion_mnist import fashion_mnist, shipped
-from divaug.datasets._image_files import Files, ImageFiles, image_files
+from divaug.datasets._identity import Identity, identify
+from divaug.datasets._image_files import Files, ImageFiles, image_files, is_image_folder
 from divaug.datasets._image_folder import image_folder
 from divaug.datasets._imagenet import imagenet
 from divaug.datasets._npz import npz
 from divaug.datasets._order import order
+from divaug.datasets._partners import MAX_PARTNERS, partners
 from divaug.datasets._statistics import STATISTICS, Statistics, channel_statistics
 from divaug.datasets._svhn import svhn
 from divaug.datasets._table import DATASETS, default_root, load
@@ -17,9 +19,11 @@ from divaug.datasets.streaming import Stream, StreamBatch
 
 __all__ = [
     "DATASETS",
+    "MAX_PARTNERS",
     "STATISTICS",
     "Dataset",
     "Files",
+    "Identity",
     "ImageFiles",
     "RemoteFile",
     "Statistics",
@@ -31,12 +35,15 @@ __all__ = [
     "cifar100",
     "default_root",
     "fashion_mnist",
+    "identify",
     "image_files",
     "image_folder",
     "imagenet",
+    "is_image_folder",
     "load",
     "npz",
     "order",
+    "partners",
     "shipped",
     "streaming",
     "svhn",

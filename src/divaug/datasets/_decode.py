@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -51,15 +53,33 @@ class _UnsuitableError(ValueError):
     """An image that could be read but must not be used."""
 
 
+def read_header(path: str | Path) -> str:
+    """Read no more of an image file than its header; return Pillow's name of the format.
+
+    Raises:
+        ValueError: As `decode`.
+    """
+    with _opened(path) as file:
+        return file.format or ""
+
+
 def _read(path: str | Path, mode: str, upright: bool) -> Image.Image:
+    pillow = _pillow()
+    with _opened(path) as file:
+        sixteen = _is_sixteen_bits(file)
+        image = _turned(file) if upright else file
+        eight = _to_eight_bits(image, pillow) if sixteen else image
+        return _on_white(eight, pillow).convert(mode)
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[Image.Image]:
+    """Open a file for the block, which names it in whatever goes wrong."""
     pillow = _pillow()
     try:
         with pillow.open(path) as file:
             _check(file, path)
-            sixteen = _is_sixteen_bits(file)
-            image = _turned(file) if upright else file
-            eight = _to_eight_bits(image, pillow) if sixteen else image
-            return _on_white(eight, pillow).convert(mode)
+            yield file
     except (FileNotFoundError, _UnsuitableError):
         raise
     except pillow.UnidentifiedImageError as error:

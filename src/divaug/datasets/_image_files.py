@@ -2,15 +2,17 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from divaug.datasets._dataset import balanced_indices
 from divaug.datasets._decode import decode
 from divaug.datasets._order import SPLIT, STATISTICS, permutation
-from divaug.datasets._statistics import Statistics, statistics_of_chunks
+from divaug.datasets._readable import require_readable
+from divaug.datasets._statistics import Statistics, require_variation, statistics_of_chunks
 
 EXTENSIONS = frozenset(
     (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff", ".gif")
@@ -30,6 +32,10 @@ class Files:
     def __len__(self) -> int:
         return len(self.paths)
 
+    def take(self, index: Tensor) -> "Files":
+        """Return the files at these places."""
+        return Files(tuple(self.paths[i] for i in index.tolist()), self.labels[index])
+
 
 @dataclass(frozen=True)
 class ImageFiles:
@@ -43,6 +49,9 @@ class ImageFiles:
         class_names: The folders' names, in the order of the labels.
         mean: Mean of each channel, in units of the full range.
         std: Standard deviation of each channel, likewise.
+        root: The folder that all files lie in; empty where it is not known.
+        held_out: The share of each class that was split off for testing; 0 where the folder has a
+            test part of its own.
     """
 
     name: str
@@ -52,6 +61,17 @@ class ImageFiles:
     class_names: tuple[str, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    root: str = ""
+    held_out: float = 0.0
+
+    def subset(self, num_train: int, *, num_test: int | None = None, seed: int = 0) -> "ImageFiles":
+        """Return a balanced part of the dataset, as `Dataset.subset` does."""
+        train = balanced_indices(self.train.labels, num_train, self.num_classes, seed=seed)
+        part = replace(self, train=self.train.take(train))
+        if num_test is None:
+            return part
+        test = balanced_indices(self.test.labels, num_test, self.num_classes, seed=seed)
+        return replace(part, test=self.test.take(test))
 
 
 def image_files(
@@ -82,8 +102,11 @@ def image_files(
     """
     root = Path(root)
     names, train, test = _list_parts(root, test_fraction, seed)
+    for part in (train, test):
+        require_readable(part.paths)
     if statistics is None:
         statistics = _statistics(train, channels, max_statistics_images, seed)
+        require_variation(statistics, root)
     return ImageFiles(
         name=root.absolute().name,
         train=train,
@@ -92,7 +115,26 @@ def image_files(
         class_names=names,
         mean=statistics.mean,
         std=statistics.std,
+        root=str(root),
+        held_out=0.0 if (root / _TRAIN).is_dir() else test_fraction,
     )
+
+
+def is_image_folder(path: str | Path) -> bool:
+    """Say whether a folder is one of images, class = folder, and not one that datasets lie in.
+
+    A folder is one of images if it has a sub-folder ``train``, or if images lie in it or below one
+    of its sub-folders; a sub-folder ``imagenet`` does not count, that is a dataset of its own.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        return False
+    if (folder / _TRAIN).is_dir():
+        return True
+    own = [e for e in folder.iterdir() if not e.name.startswith(".") and e.name != "imagenet"]
+    if any(_is_image(entry.name) for entry in own):
+        return True
+    return any(next(_images_below(entry), None) for entry in own if entry.is_dir())
 
 
 def _list_parts(root: Path, fraction: float, seed: int) -> tuple[tuple[str, ...], Files, Files]:
@@ -160,14 +202,9 @@ def _split(root: Path, files: Files, fraction: float, seed: int) -> tuple[Files,
     if fraction and not held_out.any():
         raise ValueError(
             f"no class of {root} has two images, so none can be held out for testing; "
-            "add images, or give test_fraction=0"
+            "add images, or lay test images out as val/<class>/ beside train/<class>/"
         )
-    return _take(files, ~held_out), _take(files, held_out)
-
-
-def _take(files: Files, mask: Tensor) -> Files:
-    kept = mask.nonzero()[:, 0].tolist()
-    return Files(tuple(files.paths[i] for i in kept), files.labels[mask])
+    return files.take((~held_out).nonzero()[:, 0]), files.take(held_out.nonzero()[:, 0])
 
 
 def _statistics(files: Files, channels: int, limit: int, seed: int) -> Statistics:

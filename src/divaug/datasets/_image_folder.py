@@ -8,7 +8,7 @@ from torch import Tensor
 from divaug.datasets._dataset import Dataset
 from divaug.datasets._decode import decode
 from divaug.datasets._image_files import Files, ImageFiles, image_files
-from divaug.datasets._statistics import Statistics, channel_statistics
+from divaug.datasets._statistics import Statistics, channel_statistics, require_variation
 
 MAX_BYTES = 4 << 30
 # Stands in until the loaded images give the true statistics.
@@ -61,7 +61,8 @@ def load_files(
             f"{max_bytes / 2**30:.1f} GiB; give a smaller size, or stream them"
         )
     train_images = _load(files.train, first, size)
-    mean, std = channel_statistics(train_images)
+    statistics = channel_statistics(train_images)
+    require_variation(statistics, files.root or files.name)
     return Dataset(
         name=files.name,
         train_images=train_images,
@@ -70,8 +71,8 @@ def load_files(
         test_labels=files.test.labels,
         num_classes=files.num_classes,
         class_names=files.class_names,
-        mean=mean,
-        std=std,
+        mean=statistics.mean,
+        std=statistics.std,
     )
 
 

@@ -1,5 +1,6 @@
 """A dataset in one ``.npz`` file."""
 
+import itertools
 import zipfile
 import zlib
 from pathlib import Path
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from divaug.datasets._dataset import Dataset
-from divaug.datasets._statistics import channel_statistics
+from divaug.datasets._statistics import channel_statistics, require_variation
 
 _KEYS = ("x_train", "y_train", "x_test", "y_test")
 _CHANNELS = (1, 3)
@@ -24,8 +25,8 @@ def npz(path: str | Path, *, name: str | None = None, layout: str | None = None)
 
     Images are uint8, ``[N,H,W]``, ``[N,H,W,C]`` or ``[N,C,H,W]`` with one or three channels. Labels
     are whole numbers from 0, ``[N]`` or ``[N,1]``. An array ``class_names`` may name the classes;
-    without it, their number is one more than the largest value in ``y_train``. Objects (pickles)
-    are never read.
+    without it, their number is one more than the largest value in ``y_train``, and every class must
+    have training images. Objects (pickles) are never read.
 
     Args:
         path: The file.
@@ -40,19 +41,23 @@ def npz(path: str | Path, *, name: str | None = None, layout: str | None = None)
     path = Path(path)
     arrays = _read(path)
     train_images = _images(path, "x_train", arrays, layout)
-    train_labels = _labels(path, "y_train", arrays)
+    test_images = _images(path, "x_test", arrays, layout)
+    train_labels = _labels(path, "y_train", arrays, len(train_images))
+    test_labels = _labels(path, "y_test", arrays, len(test_images))
+    _check_classes(path, train_labels, test_labels, named="class_names" in arrays)
     class_names = _class_names(arrays, train_labels)
-    mean, std = channel_statistics(train_images)
+    statistics = channel_statistics(train_images)
+    require_variation(statistics, path)
     return Dataset(
         name=name or path.stem,
         train_images=train_images,
         train_labels=train_labels,
-        test_images=_images(path, "x_test", arrays, layout),
-        test_labels=_labels(path, "y_test", arrays),
+        test_images=test_images,
+        test_labels=test_labels,
         num_classes=len(class_names),
         class_names=class_names,
-        mean=mean,
-        std=std,
+        mean=statistics.mean,
+        std=statistics.std,
     )
 
 
@@ -112,13 +117,40 @@ def _layout(path: Path, key: str, shape: tuple[int, ...], layout: str | None) ->
     return fits[0]
 
 
-def _labels(path: Path, key: str, arrays: dict[str, NDArray[Any]]) -> Tensor:
+def _labels(path: Path, key: str, arrays: dict[str, NDArray[Any]], num_images: int) -> Tensor:
     array = arrays[key]
     if array.dtype.kind not in "iu":
         raise TypeError(f"{path}: {key} must be whole numbers, got {array.dtype}")
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
+    if array.shape != (num_images,):
+        raise ValueError(
+            f"{path}: {key} must be one label an image, [{num_images}], got {list(array.shape)}"
+        )
     return torch.from_numpy(array.astype(np.int64))
+
+
+def _check_classes(path: Path, train: Tensor, test: Tensor, *, named: bool) -> None:
+    """Refuse a stray label, which would make a network with outputs that nothing trains."""
+    seen = set(train.tolist())
+    if not seen or min(seen) < 0:
+        return  # `Dataset` names it
+    num_missing = max(seen) + 1 - len(seen)
+    if num_missing and not named:
+        first = itertools.islice((i for i in range(max(seen)) if i not in seen), 3)
+        more = ", …" if num_missing > 3 else ""
+        raise ValueError(
+            f"{path}: y_train has no image of {num_missing:,} of its {max(seen) + 1:,} classes "
+            f"({', '.join(map(str, first))}{more}); its labels reach from {min(seen)} to "
+            f"{max(seen)}: mend the stray ones, count classes from 0 without gaps, or name all "
+            "classes in class_names"
+        )
+    unseen = sorted(set(test.tolist()) - seen)
+    if unseen and unseen[0] >= 0:
+        raise ValueError(
+            f"{path}: y_test has classes that y_train has not: {', '.join(map(str, unseen[:3]))}"
+            f"{', …' if len(unseen) > 3 else ''}; a network cannot learn them"
+        )
 
 
 def _class_names(arrays: dict[str, NDArray[Any]], train_labels: Tensor) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ _MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _SHIFTS = (30, 27, 31)
 
 # What a permutation is for. Two purposes never share one even with the same seed.
-VISIT, SUBSET, SPLIT, STATISTICS = range(4)
+VISIT, SUBSET, SPLIT, STATISTICS, PARTNERS = range(5)
 
 
 def order(

@@ -76,5 +76,24 @@ def statistics_of_chunks(chunks: Iterable[Tensor]) -> Statistics:
     return Statistics(tuple(mean[:, 0].tolist()), tuple(std.tolist()))
 
 
+def require_variation(statistics: Statistics, source: object) -> None:
+    """Refuse training images that are all one colour.
+
+    Args:
+        statistics: Of the training images.
+        source: Where they came from, for the message.
+
+    Raises:
+        ValueError: If no channel varies.
+    """
+    # A deviation of bytes is at most half the range: 1 stands for a channel that is constant.
+    if all(value == 1.0 for value in statistics.std):
+        colour = ", ".join(str(round(255 * value)) for value in statistics.mean)
+        raise ValueError(
+            f"{source}: every pixel of the training images is {colour}: their variance is zero and "
+            "there is nothing to learn; look how the images were written"
+        )
+
+
 def _histogram(channel: Tensor) -> Tensor:
     return torch.bincount(channel.reshape(-1), minlength=256)

@@ -18,6 +18,8 @@ __all__ = ["PRECISIONS", "Recipe"]
 PRECISIONS = ("auto", "float32", "bfloat16")
 
 _FORMAT = "divaug.recipe/1"
+# Fields that came later: a recipe written without them has their defaults, and the same hash.
+_LATER = ("test_fraction",)
 # Field → smallest allowed value, for whole numbers.
 _AT_LEAST = {
     "num_candidates": 1,
@@ -39,6 +41,7 @@ _BETWEEN = {
     "weight_decay": (0.0, math.inf),
     "momentum": (0.0, 1.0),
     "grad_clip": (0.0, math.inf),
+    "test_fraction": (0.01, 0.9),
 }
 
 
@@ -72,6 +75,8 @@ class Recipe:
             does not depend on their number; otherwise each normalises with those of its own part.
         train_images: size of a balanced part of the training images to train on; 0 for all.
         num_workers: processes that decode, for folders of images; at most one a core is started.
+        test_fraction: share of each class held out for testing, where a folder of images has no
+            test part of its own.
 
     Example:
         >>> Recipe("mine", "cifar10", "tiny-resnet-8", "divaug", 3, 128, 0.1, 5e-4).num_candidates
@@ -102,6 +107,7 @@ class Recipe:
     sync_batchnorm: bool = True
     train_images: int = 0
     num_workers: int = 8
+    test_fraction: float = 0.2
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -148,7 +154,11 @@ class Recipe:
     @property
     def hash(self) -> str:
         """Sixteen hexadecimal digits that follow from every field but the name."""
-        content = {name: value for name, value in self.to_dict().items() if name != "name"}
+        content = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name != "name" and not _is_later_default(self, field.name, field.default)
+        }
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -158,12 +168,16 @@ class Recipe:
         return {n: (mine[n], theirs[n]) for n in mine if n != "name" and mine[n] != theirs[n]}
 
 
+def _is_later_default(recipe: Recipe, name: str, default: object) -> bool:
+    return name in _LATER and getattr(recipe, name) == default
+
+
 def _from_dict(content: Mapping[str, Any]) -> Recipe:
     known = tuple(field.name for field in fields(Recipe))
     for name in content:
         if name not in known:
             raise ValueError(unknown_name("field of a recipe:", name, known))
-    missing = [n for n in known if n not in content]
+    missing = [n for n in known if n not in content and n not in _LATER]
     if missing:
         raise ValueError(f"the recipe lacks `{missing[0]}`; a recipe is complete.")
     return Recipe(**content)

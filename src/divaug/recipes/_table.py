@@ -126,4 +126,4 @@ def recipe(name: str) -> Recipe:
     if name.lower() in folded:
         return folded[name.lower()]
     text = unknown_name("recipe", name, tuple(RECIPES))
-    raise ValueError(f"{text.split(' Known:')[0]} `divaug.recipes.RECIPES` holds all names.")
+    raise ValueError(f"{text.split(' Known:')[0]} `divaug train --list` lists all.")

@@ -17,9 +17,10 @@ from divaug.reporting.reading import RunRecord
 from divaug.scoring import score
 from divaug.selection import select
 from divaug.training.assembly import build_augmenter
-from divaug.training.data import default_of, load_data
+from divaug.training.data import default_of
 from divaug.training.hardware import Hardware
 from divaug.training.opening import open_run
+from divaug.training.ordered import first_images, parts_in_order
 
 __all__ = ["Candidates", "choose_candidates", "draw_choice", "first_of_classes"]
 
@@ -34,7 +35,8 @@ class Candidates:
         method: the rule of selection.
         own: whether the run itself selects; otherwise DivAug is asked to, with its network.
         checkpoint: name of the checkpoint.
-        notes: a sentence for each newer checkpoint that could not be used.
+        notes: a sentence for each newer checkpoint that could not be used, and one where the data
+            is not the run's.
     """
 
     choice: Choice
@@ -70,7 +72,7 @@ def choose_candidates(
     Args:
         run: whose network, policy and rule of selection; a run that does not select is asked what
             DivAug would keep.
-        data: the dataset, or where to find it; None for the usual place.
+        data: the dataset, or where to find it; None for where the run found its own.
         count: images, of different classes.
 
     Raises:
@@ -78,30 +80,36 @@ def choose_candidates(
         ValueError: no checkpoint can be used, or it does not fit the dataset.
     """
     opened = open_run(run.folder)
-    found = data if isinstance(data, Dataset) else load_data(run.recipe, data, download=False)
-    if not isinstance(found, Dataset):
-        raise ValueError("only datasets in memory are shown, not folders of large images.")
+    said: list[str] = []
+    found = opened.data(data, download=False, say=said.append)
     hardware = Hardware.choose("cpu", "float32", eager=True)
     network = opened.network(found, hardware)
     default = default_of(run.recipe.dataset, found)
-    pool = found.train_images
+    train, _ = parts_in_order(found, hardware.device, seed=run.recipe.seed)
+    pool = train.pool
     augment = build_augmenter(run.recipe, network, default, hardware, pool)
     own = isinstance(augment, DivAug)
     if not isinstance(augment, DivAug):
         asked = replace(run.recipe, augmenter="divaug")
         augment = build_augmenter(asked, network, default, hardware, pool)
         assert isinstance(augment, DivAug)
-    index = first_of_classes(found.train_labels, count)
-    classes = tuple(found.class_names[int(label)] for label in found.train_labels[index])
+    labels = found.train_labels if isinstance(found, Dataset) else found.train.labels
+    index = first_of_classes(labels, count)
+    classes = tuple(found.class_names[int(label)] for label in labels[index])
     step = opened.checkpoint.step
-    choice = _choose(augment, pool, index, step, default)
-    return Candidates(choice, classes, augment.method, own, opened.path.name, opened.notes)
+    choice = _choose(augment, first_images(found, index), pool, index, step, default)
+    notes = (*opened.notes, *(f"{text[0].upper()}{text[1:]}." for text in said))
+    return Candidates(choice, classes, augment.method, own, opened.path.name, notes)
 
 
 def _choose(
-    augment: DivAug, pool: Tensor, index: Tensor, step: int, default: DefaultAugmentation
+    augment: DivAug,
+    images: Tensor,
+    pool: Tensor,
+    index: Tensor,
+    step: int,
+    default: DefaultAugmentation,
 ) -> Choice:
-    images = pool[index]
     finished, subpolicies = expand(
         images,
         augment.source.num_candidates,

@@ -27,6 +27,7 @@ class _Curve:
     names: tuple[str, str] = ("", "")  # of the two in the legend
     percent: bool = False
     nested: bool = False  # whether runs tend to coincide and are drawn one inside the other
+    whole: bool = False  # whether the axis begins with the run, before its first point
 
 
 def points_of(pairs: Sequence[tuple[float, float]]) -> Points:
@@ -67,7 +68,7 @@ def _trained(run: RunRecord) -> Points:
 _CURVES = (
     _Curve("Training loss", "mean over the epoch", _loss),
     _Curve("Test accuracy", "at the end of the epoch", _accuracy, percent=True),
-    _Curve("Learning rate", "at the step", _rate, nested=True),
+    _Curve("Learning rate", "at the step", _rate, nested=True, whole=True),
     _Curve(
         "Variance Diversity of the candidates",
         "mean over the epoch, as scored",
@@ -101,6 +102,9 @@ def _draw(curve: _Curve, runs: Sequence[RunRecord]) -> Picture:
         width = 1.6 + (min(len(runs) - 1 - i, 3) * 1.4 if curve.nested else 0.0)
         _draw_run(axes, curve, run, _Line(i + 1, *styles[i], width))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    if curve.whole:
+        last = max(run.last.number for run in runs)
+        axes.set_xlim(-0.03 * last, 1.03 * last)
     if curve.percent:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     if len(axes.lines) <= 4:

@@ -67,7 +67,7 @@ def render(runs: Sequence[RunRecord], data: str | Path | Dataset | None = None) 
         results=runs_table(runs, provenance=False),
         provenance=runs_table(runs, provenance=True),
         seeds=seeds_table(runs),
-        datasets=sorted({run.recipe.dataset for run in runs}),
+        datasets=sorted({run.dataset for run in runs}),
         curves=curves,
         absent=absent,
         parts=[

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from divaug.datasets import Identity
 from divaug.recipes import Recipe
 from divaug.reporting.lines import Epoch, Interval, parse_epoch, parse_interval
+from divaug.training.provenance import read_data_record
 from divaug.training.runs import read_recipe
 
 __all__ = ["RunRecord", "read_run", "read_runs"]
@@ -24,6 +26,7 @@ class RunRecord:
         epochs: the finished ones, at least one.
         intervals: what was logged within them.
         starts: machine, versions and commit of each start; empty where nothing is known.
+        data: what it was trained on; None where the run does not say.
     """
 
     folder: Path
@@ -31,6 +34,22 @@ class RunRecord:
     epochs: tuple[Epoch, ...]
     intervals: tuple[Interval, ...] = ()
     starts: tuple[Mapping[str, Any], ...] = ()
+    data: Identity | None = None
+
+    @property
+    def dataset(self) -> str:
+        """The name of what it was trained on, which may stand in for what the recipe names."""
+        return self.data.name if self.data else self.recipe.dataset
+
+    @property
+    def data_in_words(self) -> str:
+        """Sizes, classes and the beginning of the fingerprint; empty where nothing is known."""
+        if self.data is None:
+            return ""
+        return (
+            f"{self.data.num_train:,} + {self.data.num_test:,} images, {self.data.num_classes} "
+            f"classes, {self.data.fingerprint[:12]}"
+        )
 
     @property
     def last(self) -> Epoch:
@@ -92,9 +111,16 @@ class RunRecord:
 
     @property
     def recipe_but_seed(self) -> str:
-        """Text that is the same for runs whose recipes differ in name and seed alone."""
+        """Text that is the same for runs whose recipes differ in name and seed alone.
+
+        Data of other names, sizes or classes make a difference; the fingerprint must not, for a
+        seed may decide which images of a dataset are taken.
+        """
         content = self.recipe.to_dict()
-        return json.dumps({n: content[n] for n in sorted(content.keys() - {"name", "seed"})})
+        kept = {n: content[n] for n in sorted(content.keys() - {"name", "seed"})}
+        known = self.data.to_dict() if self.data else {}
+        known.pop("fingerprint", None)
+        return json.dumps([kept, known])
 
 
 def read_runs(folders: Sequence[str | Path]) -> tuple[RunRecord, ...]:
@@ -134,7 +160,9 @@ def read_run(folder: str | Path) -> RunRecord:
             f"{where} is an incomplete run: it has finished no epoch yet; resume it with "
             "`divaug train --resume`."
         )
-    return RunRecord(where, recipe, tuple(epochs), tuple(intervals), _read_starts(where))
+    record = read_data_record(where)
+    data = record.identity if record else None
+    return RunRecord(where, recipe, tuple(epochs), tuple(intervals), _read_starts(where), data)
 
 
 def _read_lines(path: Path) -> tuple[list[Epoch], list[Interval]]:

@@ -27,8 +27,8 @@ def write_report(
         out: the page, one HTML file.
         markdown: where the tables go as Markdown, if anywhere.
         csv: where the table goes as comma-separated values, if anywhere: a row for each run.
-        data: a dataset for the pictures of candidates, or where to find it; None for the usual
-            place. Nothing is downloaded.
+        data: a dataset for the pictures of candidates, or where to find it; None for where each
+            run found its own. Nothing is downloaded.
 
     Returns:
         What was written.

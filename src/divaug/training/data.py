@@ -5,11 +5,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from divaug import datasets, default_augmentation
-from divaug.datasets import Dataset, ImageFiles
+from divaug.datasets import Dataset, Identity, ImageFiles
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.recipes import Recipe
 
-__all__ = ["default_of", "load_data", "plain_name"]
+__all__ = ["NUM_CLASSES", "default_of", "describe", "load_data", "place_of", "plain_name"]
+
+#: Dataset → how many classes it has.
+NUM_CLASSES: Mapping[str, int] = {
+    "cifar10": 10,
+    "cifar100": 100,
+    "svhn": 10,
+    "fashion_mnist": 10,
+    "fashion_mnist_small": 10,
+    "imagenet": 1000,
+}
 
 
 def _grey_clothes() -> DefaultAugmentation:
@@ -42,41 +52,92 @@ def plain_name(dataset: str) -> str:
 def load_data(
     recipe: Recipe, data: str | Path | None = None, *, download: bool = True
 ) -> Dataset | ImageFiles:
-    """Load the dataset of a recipe.
+    """Load the dataset of a recipe, or another one in its place.
 
     Args:
         recipe: which dataset, and which part of it.
-        data: a file to read instead (`.npz`), or the folder that named datasets lie in; None for
-            the usual place.
+        data: a file to read instead (`.npz`), which must have as many classes as the recipe's
+            dataset where that is a known one; a folder of images, class = folder; or the folder
+            that named datasets lie in. None for the usual place.
         download: whether a named dataset that is missing may be downloaded.
+
+    Raises:
+        FileNotFoundError: there is nothing, and it cannot be downloaded.
+        ValueError: what is there is damaged, or has other classes than the recipe's dataset.
     """
-    if data is not None and Path(data).is_file():
-        found = datasets.load(Path(data))
-    elif data is not None and not Path(data).is_dir():
+    where = Path(recipe.dataset if data is None else data)
+    if data is not None and not where.exists():
         raise FileNotFoundError(
-            f"`data` must be an .npz file or the folder of datasets, got {str(data)!r}, "
-            "which does not exist."
+            f"`data` must be an .npz file, a folder of images or the folder of datasets, got "
+            f"{str(data)!r}, which does not exist."
         )
+    if data is not None and where.is_file():
+        found = datasets.load(where)
+        _check_classes(recipe, found, where)
+    elif _is_other_folder(recipe, where, given=data is not None):
+        found = datasets.image_files(where, test_fraction=recipe.test_fraction, seed=recipe.seed)
     else:
         found = datasets.load(recipe.dataset, data, download=download)
-    if not recipe.train_images:
-        return found
-    if isinstance(found, ImageFiles):
-        raise ValueError("`train_images` works for datasets in memory, not for folders of images.")
-    return found.subset(recipe.train_images, seed=recipe.seed)
+    return found.subset(recipe.train_images, seed=recipe.seed) if recipe.train_images else found
+
+
+def _is_other_folder(recipe: Recipe, where: Path, *, given: bool) -> bool:
+    """Whether to read that path as a folder of images, and not as where the named dataset lies."""
+    name = plain_name(recipe.dataset)
+    if not given:
+        return name not in datasets.DATASETS and where.is_dir()
+    if not datasets.is_image_folder(where):
+        return False
+    whole = name == "imagenet" and _num_folders(where / "train") == NUM_CLASSES[name]
+    return not whole
+
+
+def _num_folders(path: Path) -> int:
+    return sum(entry.is_dir() for entry in path.iterdir()) if path.is_dir() else 0
+
+
+def _check_classes(recipe: Recipe, found: Dataset | ImageFiles, where: Path) -> None:
+    expected = NUM_CLASSES.get(plain_name(recipe.dataset), found.num_classes)
+    if found.num_classes != expected:
+        raise ValueError(
+            f"`data` must have the {expected} classes of {recipe.dataset}, the recipe's dataset, "
+            f"and {where} has {found.num_classes}; to train on another dataset change the recipe's "
+            f"own: --set dataset={where}."
+        )
+
+
+def place_of(recipe: Recipe, data: str | Path | None = None) -> str | None:
+    """The absolute path that `load_data` reads; None for the usual place of a named dataset."""
+    if data is None and plain_name(recipe.dataset) in datasets.DATASETS:
+        return None
+    return str(Path(recipe.dataset if data is None else data).absolute())
+
+
+def describe(recipe: Recipe, data: Dataset | ImageFiles, identity: Identity) -> str:
+    """A sentence for the log: what is trained on, and what is held out of it."""
+    text = f"data {identity}"
+    if isinstance(data, ImageFiles) and data.held_out:
+        text += (
+            f"; no test part: {data.held_out:.0%} of each class are held out for testing "
+            f"(test_fraction), drawn by seed {recipe.seed}"
+        )
+    name = plain_name(recipe.dataset)
+    if isinstance(data, ImageFiles) and name in NUM_CLASSES and data.name != name:
+        text += f"; a folder in place of the recipe's {name}"
+    return text
 
 
 def default_of(dataset: str, data: Dataset | ImageFiles) -> DefaultAugmentation:
     """The default augmentation of a dataset, with the statistics of the data at hand.
 
-    An unknown dataset gets CIFAR's in proportion: an eighth of the side as padding, flips, Cutout
-    of half the side; a folder of images gets ImageNet's.
+    A folder of images gets ImageNet's, whatever the recipe names. An unknown dataset gets CIFAR's
+    in proportion: an eighth of the side as padding, flips, Cutout of half the side.
     """
     known = _DEFAULTS.get(plain_name(dataset))
-    if known is not None:
-        found = known()
-    elif isinstance(data, ImageFiles):
+    if isinstance(data, ImageFiles):
         found = default_augmentation.imagenet()
+    elif known is not None:
+        found = known()
     else:
         side = min(data.train_images.shape[2:])
         found = DefaultAugmentation(data.mean, data.std, side // 8, 0.5, side // 2)

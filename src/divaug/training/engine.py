@@ -9,12 +9,13 @@ from divaug.datasets import Dataset, ImageFiles
 from divaug.recipes import Recipe
 from divaug.training.assembly import assemble
 from divaug.training.clock import Clock
-from divaug.training.data import load_data
+from divaug.training.data import describe
 from divaug.training.distributed import joined, wanted
 from divaug.training.hardware import Hardware, fast_settings
 from divaug.training.interruption import Interruption
 from divaug.training.loop import Loop
 from divaug.training.progress import Reporter, reporter_for
+from divaug.training.provenance import resumed_data
 from divaug.training.results import RunResult
 from divaug.training.runs import Run, check_folder
 
@@ -38,7 +39,8 @@ def train(
     Args:
         recipe: every hyper-parameter.
         out: the run's folder; must not exist unless resumed.
-        data: a dataset, or where to find it, see `load_data`; None for the usual place.
+        data: a dataset, or where to find it, see `load_data`; None for the usual place, or for
+            that of a run that is resumed.
         resume: whether to continue the run in that folder.
         device: "cpu" or "cuda"; None for a GPU where there is one.
         eager: whether to do without compilation and CUDA graphs.
@@ -58,15 +60,16 @@ def train(
         hardware = replace(hardware, graphed=False)
     folder = Path(out)
     check_folder(folder, recipe, resume)
-    found = data if isinstance(data, Dataset | ImageFiles) else load_data(recipe, data)
+    found, record = resumed_data(recipe, data, folder, resume=resume)
     with fast_settings(hardware), joined(processes, hardware.device), Interruption() as stop:
         parts = assemble(recipe, found, hardware, processes)
         processes.wait()  # until all have seen the folder as it was
-        run = Run(folder if processes.first else None)
+        run = Run(folder if processes.first else None, record.to_json())
         told = reporter if reporter is not None and processes.first else reporter_for(run)
         loop = Loop(recipe, folder, parts, hardware, processes, run, told, stop, clock)
         failed = True
         try:
+            told.note(describe(recipe, found, record.identity))
             result = loop.go()
             failed = False
         finally:

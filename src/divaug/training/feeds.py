@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from divaug.datasets import ImageFiles, Stream, order
+from divaug.datasets import ImageFiles, Stream, order, partners
 from divaug.recipes import Recipe
 from divaug.training.distributed import Processes
 from divaug.training.hardware import workers
@@ -38,7 +38,7 @@ class Feed(Protocol):
 
     @property
     def pool(self) -> Tensor | None:
-        """All originals, where they are on the device."""
+        """Originals that SamplePairing draws from, on the device and the same in every process."""
 
     def epoch(self, epoch: int, start: int) -> Iterator[Inputs]:
         """What `gather` needs, for each step of an epoch from `start` on."""
@@ -100,6 +100,9 @@ class Resident:
 class Streamed:
     """Files on the disk, decoded by workers and copied to the device.
 
+    `pool` holds a part of them, at most `datasets.MAX_PARTNERS` images that are decoded once: with
+    the batch in its place, the partner of a sample would hang on the number of processes.
+
     Args:
         files: the dataset.
         recipe: seed, batch size and workers.
@@ -117,8 +120,14 @@ class Streamed:
         size: int,
     ) -> None:
         self.steps = _steps(len(files.train), recipe)
-        self.pool = None
         self._device = device
+        self.pool = partners(
+            files.train,
+            size=size,
+            channels=len(files.mean),
+            seed=recipe.seed,
+            num_workers=recipe.num_workers,
+        ).to(device)
         self._stream = Stream(
             files.train,
             recipe.batch_size,

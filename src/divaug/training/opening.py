@@ -1,5 +1,6 @@
 """Opening a run, or one of its checkpoints, to use its network."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from divaug.training import checkpoints
 from divaug.training.assembly import build_network
 from divaug.training.checkpoints import Checkpoint
 from divaug.training.hardware import Hardware
+from divaug.training.provenance import DataRecord, load_recorded, read_data_record
 from divaug.training.runs import read_recipe
 
 __all__ = ["Opened", "open_run"]
@@ -25,12 +27,46 @@ class Opened:
         recipe: of the run.
         checkpoint: what it holds.
         notes: a sentence for each newer checkpoint that could not be used.
+        trained_on: the data of the run; None where it does not say.
     """
 
     path: Path
     recipe: Recipe
     checkpoint: Checkpoint
     notes: tuple[str, ...] = ()
+    trained_on: DataRecord | None = None
+
+    def data(
+        self,
+        data: str | Path | Dataset | ImageFiles | None = None,
+        *,
+        download: bool = True,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> Dataset | ImageFiles:
+        """The run's data, or other data with as many classes.
+
+        Args:
+            data: a dataset, or where to find it; None for where the run found its own.
+            download: whether a named dataset that is missing may be downloaded.
+            say: told where the data is another than the run's.
+
+        Raises:
+            FileNotFoundError: there is nothing.
+            ValueError: other data, and another number of classes.
+        """
+        own = self.trained_on
+        if data is None and own is not None:
+            data = own.existing_path()
+        found, now = load_recorded(self.recipe, data, download=download)
+        if own is None or now.is_same(own):
+            return found
+        if found.num_classes != own.identity.num_classes:
+            raise ValueError(
+                f"the run was trained on {own} and cannot be used on {now}: the numbers of classes "
+                "differ."
+            )
+        say(f"this is not the data that the run was trained on: {now} instead of {own}")
+        return found
 
     def network(self, data: Dataset | ImageFiles, hardware: Hardware) -> nn.Module:
         """The trained network, for the images of a dataset.
@@ -57,11 +93,12 @@ def open_run(path: str | Path) -> Opened:
         )
     if (where / "state.json").is_file():
         run = where.resolve().parent.parent
-        return Opened(where, read_recipe(run), checkpoints.load(where))
+        loaded = checkpoints.load(where)
+        return Opened(where, read_recipe(run), loaded, trained_on=read_data_record(run))
     recipe = read_recipe(where)
     found, notes = checkpoints.load_latest(where / "checkpoints")
     if found is None:
         reason = " ".join(notes).rstrip(".") or "it has written none yet"
         raise ValueError(f"the run in {where} has no checkpoint to use: {reason}.")
     last = where / "checkpoints" / f"step-{found.step:08d}"
-    return Opened(last, recipe, found, tuple(notes))
+    return Opened(last, recipe, found, tuple(notes), read_data_record(where))

@@ -1,6 +1,7 @@
 """The folder of a run: recipe, environment, metrics as JSON lines, TensorBoard events, checkpoints.
 
 RUN/recipe.json         every hyper-parameter
+RUN/data.json           the dataset: name, path, sizes, classes, fingerprint
 RUN/environment.json    machine, versions, commit; one entry for each start
 RUN/metrics.jsonl       a line for each logged interval and each epoch
 RUN/result.json         how far it came, what it reached, and where its time went
@@ -102,9 +103,11 @@ class Run:
 
     Args:
         folder: where; None for the processes that do not write.
+        data: the text of `data.json`; empty for none.
     """
 
     folder: Path | None
+    data: str = ""
 
     def __post_init__(self) -> None:
         self._events: _Writer | None = None
@@ -117,6 +120,8 @@ class Run:
             self.folder.mkdir(parents=True, exist_ok=True)
         kept = [line for line in read_metrics(self.folder) if line["step"] <= step]
         replace_text(self.folder / "recipe.json", recipe.to_json())
+        if self.data:
+            replace_text(self.folder / "data.json", self.data)
         starts = self._starts()
         replace_text(
             self.folder / "environment.json",

@@ -1,13 +1,6 @@
-"""The further default augmentation of ImageNet: resized crop, colour jitter and lighting.
-
-The crop is resized with Pillow's antialiased bilinear filter, to the bit: its fixed-point weights
-are whole numbers, so two matrix products in float64 are exact. Rows are resized first and columns
-second, each rounded to bytes, as Pillow does up to version 12; version 13 begins with the columns
-where the height shrinks much more than the width, which moves some bytes by one.
-"""
+"""The further default augmentation of ImageNet: resized crop, colour jitter and lighting."""
 
 import itertools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,22 +9,21 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from divaug.constants import constant
 from divaug.operations.execution import CHUNK_PIXELS, transform_in_place
 from divaug.operations.table import OPERATIONS, TABLE
+from divaug.random_crop import crop_and_resize, draw_boxes
 from divaug.randomness import Purpose, Stream, below, uniform
 
 __all__ = [
     "Jitter",
     "Photometric",
     "PhotometricDraws",
-    "constant",
-    "crop_and_resize",
     "draw_photometric",
     "jitter_in_groups",
     "photograph",
 ]
 
-TRIES = 10
 # Eigenvalues and eigenvectors of ImageNet's colours (Krizhevsky et al., NeurIPS 2012).
 EIGENVALUES = (0.2175, 0.0188, 0.0045)
 EIGENVECTORS = (
@@ -41,10 +33,9 @@ EIGENVECTORS = (
 )
 JITTERED = ("Brightness", "Contrast", "Color")
 ORDERS = tuple(itertools.permutations(range(3)))
-# Every device must draw the same numbers, and `exp` and `erfinv` differ in their last bits between
-# devices: aspect ratios and normal numbers are looked up in tables made once on the host.
+# Every device must draw the same numbers, and `erfinv` differs in its last bits between devices:
+# normal numbers are looked up in a table made once on the host.
 TABLE_SIZE = 4096
-PRECISION = 22  # bits of Pillow's fixed-point weights
 
 
 @dataclass(frozen=True)
@@ -92,25 +83,11 @@ class PhotometricDraws:
 Jitter: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-@lru_cache(maxsize=64)
-def constant(
-    values: tuple[float, ...] | tuple[tuple[float, ...], ...], device: torch.device
-) -> Tensor:
-    """Numbers on a device, copied there once: a copy makes the host wait."""
-    return torch.tensor(values, device=device)
-
-
 @lru_cache(maxsize=16)
 def _quantiles(device: torch.device) -> Tensor:
     middle = (torch.arange(TABLE_SIZE, dtype=torch.float64) + 0.5) / TABLE_SIZE
     quantiles: Tensor = torch.special.ndtri(middle)
     return quantiles.to(torch.float32).to(device)
-
-
-@lru_cache(maxsize=16)
-def _ratios(low: float, high: float, device: torch.device) -> Tensor:
-    log = torch.linspace(math.log(low), math.log(high), TABLE_SIZE, dtype=torch.float64)
-    return log.exp().to(device)
 
 
 def draw_photometric(
@@ -135,64 +112,8 @@ def draw_photometric(
     shift = shift + weights[..., 1:2] * vectors[:, 1]
     shift = shift + weights[..., 2:] * vectors[:, 2]
     factor = (1.0 - settings.jitter) + spread * (2.0 * settings.jitter)
-    return PhotometricDraws(_boxes(settings, stream, candidates, size), factor, order, shift)
-
-
-def _boxes(settings: Photometric, stream: Stream, candidates: int, size: tuple[int, int]) -> Tensor:
-    """The first of ten tries that fits, else the largest centred crop of an allowed ratio."""
-    height, width = size
-    area_word, ratio_word, top_word, left_word = stream.words(
-        Purpose.RESIZED_CROP, candidates, TRIES
-    )
-    low, high = settings.area
-    area = (low + (high - low) * uniform(area_word).to(torch.float64)) * (height * width)
-    ratios = _ratios(*settings.ratio, stream.index.device)
-    ratio = ratios[below(ratio_word, TABLE_SIZE)]
-    w = ((area * ratio).sqrt() + 0.5).floor().to(torch.int64)
-    h = ((area / ratio).sqrt() + 0.5).floor().to(torch.int64)
-    fits = (w >= 1) & (h >= 1) & (w <= width) & (h <= height)
-    top = below(top_word, (height - h + 1).clamp(min=1))
-    left = below(left_word, (width - w + 1).clamp(min=1))
-    first = fits.to(torch.int64).argmax(-1, keepdim=True)
-    box = torch.stack([part.gather(-1, first)[..., 0] for part in (top, left, h, w)], -1)
-    centred = constant(_centred(settings.ratio, height, width), box.device)
-    return torch.where(fits.any(-1, keepdim=True), box, centred)
-
-
-def _centred(ratio: tuple[float, float], height: int, width: int) -> tuple[int, int, int, int]:
-    w = min(width, max(1, int(height * ratio[1] + 0.5)))
-    h = min(height, max(1, int(width / ratio[0] + 0.5)))
-    return (height - h) // 2, (width - w) // 2, h, w
-
-
-def _weights(start: Tensor, length: Tensor, inside: int, outside: int) -> Tensor:
-    """Pillow's fixed-point bilinear weights of crops along one axis: `[n,outside,inside]`."""
-    # A tensor as divisor: division by a number is a product with its reciprocal on some devices.
-    scale = length.to(torch.float64)[:, None, None] / length.new_full((), outside).double()
-    reach = scale.clamp(min=1.0)
-    out = torch.arange(outside, device=start.device, dtype=torch.float64)[:, None]
-    center = (out + 0.5) * scale
-    position = torch.arange(inside, device=start.device) - start[:, None, None]
-    first = (center - reach + 0.5).trunc().clamp(min=0)
-    last = torch.minimum((center + reach + 0.5).trunc(), length.to(torch.float64)[:, None, None])
-    weight = (1.0 - ((position - center + 0.5) / reach).abs()).clamp(min=0.0)
-    weight = weight * ((position >= first) & (position < last))
-    weight = weight / weight.sum(-1, keepdim=True)
-    return (weight * (1 << PRECISION) + 0.5).floor()
-
-
-def crop_and_resize(images: Tensor, box: Tensor, size: int) -> Tensor:
-    """Crop uint8 `images` [n,C,H,W] to `box` [n,4] and resize as Pillow's BILINEAR does."""
-    height, width = images.shape[2:]
-    top, left, h, w = box.unbind(1)
-    across = _weights(left, w, width, size)
-    down = _weights(top, h, height, size)
-
-    def to_byte(total: Tensor) -> Tensor:
-        return (total * 2.0**-PRECISION + 0.5).floor().clamp(0, 255)
-
-    rows = to_byte(images.to(torch.float64) @ across.transpose(1, 2)[:, None])
-    return to_byte(down[:, None] @ rows).to(torch.uint8)
+    box = draw_boxes(settings.area, settings.ratio, stream, candidates, size)
+    return PhotometricDraws(box, factor, order, shift)
 
 
 def photograph(

@@ -10,8 +10,9 @@ from scipy import stats
 
 from divaug import expand, policies
 from divaug.default_augmentation import DefaultAugmentation, imagenet
+from divaug.photometric import Photometric, draw_photometric
+from divaug.random_crop import crop_and_resize
 from divaug.randomness import Stream
-from divaug.resized_crop import Photometric, crop_and_resize, draw_photometric
 from tests.reference import samples
 from tests.reference.pillow_operations import from_pillow, to_pillow
 

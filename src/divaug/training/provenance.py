@@ -1,0 +1,118 @@
+"""Which data a run was trained on: written with the run, compared when it is used again."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from divaug.datasets import Dataset, Identity, ImageFiles, identify
+from divaug.recipes import Recipe
+from divaug.training.data import load_data, place_of
+
+__all__ = ["DataRecord", "load_recorded", "read_data_record", "resumed_data"]
+
+_FORMAT = "divaug.data/1"
+_NAME = "data.json"
+
+
+@dataclass(frozen=True)
+class DataRecord:
+    """The data of a run.
+
+    Args:
+        identity: name, sizes, classes and fingerprint.
+        path: where it was read from, absolute; None for the usual place of a named dataset, and
+            for tensors that came from nowhere.
+    """
+
+    identity: Identity
+    path: str | None = None
+
+    def __str__(self) -> str:
+        """As messages name it."""
+        return f"{self.identity} at {self.path}" if self.path else str(self.identity)
+
+    def to_json(self) -> str:
+        """The text of the run's `data.json`."""
+        content = {"format": _FORMAT, **self.identity.to_dict(), "path": self.path}
+        return json.dumps(content, indent=1) + "\n"
+
+    def is_same(self, other: "DataRecord") -> bool:
+        """Whether the content is the same, wherever it lies."""
+        return self.identity.fingerprint == other.identity.fingerprint
+
+    def existing_path(self) -> str | None:
+        """Where to read the data again.
+
+        Raises:
+            FileNotFoundError: it was moved.
+        """
+        if self.path is not None and not Path(self.path).exists():
+            raise FileNotFoundError(
+                f"the run was trained on {self.identity}, and {self.path} does not exist any more; "
+                "say where the data is now with --data."
+            )
+        return self.path
+
+
+def read_data_record(folder: Path) -> DataRecord | None:
+    """What a run says of its data; None for a run that says nothing.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    path = folder / _NAME
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise ValueError(f"its `format` is not {_FORMAT!r}")
+        place = content.get("path")
+        if not isinstance(place, str | None):
+            raise ValueError(f"`path` must be text or null, got {place!r}")
+        return DataRecord(Identity.from_dict(content), place)
+    except ValueError as error:  # what is no JSON or no text is a ValueError too
+        raise ValueError(f"{path} is damaged: {error}.") from None
+
+
+def load_recorded(
+    recipe: Recipe, data: str | Path | Dataset | ImageFiles | None, *, download: bool = True
+) -> tuple[Dataset | ImageFiles, DataRecord]:
+    """A dataset, loaded as `load_data` does unless it is one already, and the record of it."""
+    if isinstance(data, Dataset):
+        return data, DataRecord(identify(data))
+    if isinstance(data, ImageFiles):
+        place = str(Path(data.root).absolute()) if data.root else None
+        return data, DataRecord(identify(data), place)
+    found = load_data(recipe, data, download=download)
+    return found, DataRecord(identify(found), place_of(recipe, data))
+
+
+def resumed_data(
+    recipe: Recipe,
+    data: str | Path | Dataset | ImageFiles | None,
+    folder: Path,
+    *,
+    resume: bool,
+) -> tuple[Dataset | ImageFiles, DataRecord]:
+    """The data of a run that begins or goes on, and the record of it.
+
+    Args:
+        recipe: of the run.
+        data: a dataset, or where to find it; None for what the run was begun with.
+        folder: of the run.
+        resume: whether a run in that folder goes on.
+
+    Raises:
+        ValueError: a run would go on with other data.
+    """
+    before = read_data_record(folder) if resume else None
+    if data is None and before is not None:
+        data = before.existing_path()
+    found, record = load_recorded(recipe, data)
+    if before is not None and not before.is_same(record):
+        raise ValueError(
+            f"the run in {folder} was trained on {before} and cannot be resumed with {record}; "
+            "give it the same data, or write to another folder."
+        )
+    return found, record

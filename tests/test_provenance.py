@@ -1,0 +1,225 @@
+"""A run knows its data: found again by itself, other data told or refused; folders throughout."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from divaug import augmenters
+from divaug.augmenters import Settings
+from divaug.cli import run as command
+from divaug.datasets import MAX_PARTNERS, identify, image_files, image_folder, partners
+from divaug.datasets._decode import decode
+from divaug.measuring import measure
+from divaug.models import build
+from divaug.training import Hardware, train
+from divaug.training.assembly import STREAMED_SIZE
+from divaug.training.data import default_of, load_data
+from divaug.training.opening import open_run
+from divaug.training.progress import Silent
+from divaug.training.provenance import read_data_record
+from divaug.training.runs import read_metrics
+from tests.dataset_files import write_images
+from tests.training_helpers import toy_data, toy_recipe
+
+CPU = Hardware(torch.device("cpu"))
+
+
+def save(path, data):
+    np.savez(
+        path,
+        x_train=data.train_images.numpy(),
+        y_train=data.train_labels.numpy(),
+        x_test=data.test_images.numpy(),
+        y_test=data.test_labels.numpy(),
+    )
+    return path
+
+
+def call(capsys, *words):
+    """Exit code, standard output and standard error of a command."""
+    with pytest.raises(SystemExit) as ended:
+        command([str(word) for word in words])
+    captured = capsys.readouterr()
+    return ended.value.code, captured.out, captured.err
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run on a file, half of it; the file and two others, of as many and of other classes."""
+    root = tmp_path_factory.mktemp("provenance")
+    files = [
+        save(root / "own.npz", toy_data(num_train=24)),
+        save(root / "other.npz", toy_data(num_train=24, seed=1)),
+        save(root / "fewer.npz", toy_data(num_train=24, num_classes=3)),
+    ]
+    train(toy_recipe(epochs=1), root / "run", data=files[0], device="cpu", reporter=Silent())
+    return root / "run", *files
+
+
+def test_a_run_keeps_name_path_sizes_classes_and_fingerprint(made):
+    folder, own, *_ = made
+    kept = json.loads((folder / "data.json").read_text())
+    assert kept["path"] == str(own)
+    found = identify(load_data(toy_recipe(), own))
+    assert read_data_record(folder).identity == found
+    assert (kept["name"], kept["num_train"], kept["num_test"]) == ("own", 24, 20)
+    assert (kept["num_classes"], len(kept["fingerprint"])) == (4, 64)
+
+
+def test_commands_find_the_data_of_a_run_by_themselves(made, capsys, tmp_path, monkeypatch):
+    folder, *_ = made
+    monkeypatch.chdir(tmp_path)
+    accuracy = read_metrics(folder)[-1]["test_accuracy"]
+    code, out, err = call(capsys, "evaluate", folder, "--device", "cpu")
+    assert (code, err) == (0, "")
+    assert f"test accuracy {accuracy:.2%}" in out
+    assert "(20 images)" in out
+    code, out, err = call(capsys, "measure", folder, "--device", "cpu")
+    assert code == 0
+    assert err == "measuring default on 24 images\n"
+    code, _, err = call(capsys, "report", folder, "--out", tmp_path / "page.html")
+    assert (code, err) == (0, "")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Classes from the top: 0, 1, 2." in page
+    assert "No picture" not in page
+
+
+def test_a_run_goes_on_with_its_own_data_alone(made, tmp_path):
+    folder, own, other, fewer = made
+    copied = shutil.copytree(folder, tmp_path / "run")
+    before = {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
+    for wrong in (other, fewer):
+        with pytest.raises(ValueError, match="cannot be resumed with") as refused:
+            train(toy_recipe(epochs=1), copied, data=wrong, resume=True, device="cpu")
+        for path in (own, wrong):
+            assert str(path) in str(refused.value)
+            assert identify(load_data(toy_recipe(), path)).fingerprint[:12] in str(refused.value)
+    assert {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()} == before
+    moved = shutil.copy(own, tmp_path / "moved.npz")
+    recipe, quiet = toy_recipe(epochs=1), Silent()
+    again = train(recipe, copied, data=moved, resume=True, device="cpu", reporter=quiet)
+    assert again.finished
+    assert read_data_record(copied).path == str(moved)
+    assert train(recipe, copied, resume=True, device="cpu", reporter=quiet).finished
+
+
+def test_other_data_is_said_and_other_classes_are_refused(made, capsys, tmp_path):
+    folder, own, other, fewer = made
+    code, out, err = call(capsys, "evaluate", folder, "--data", other, "--device", "cpu")
+    assert code == 0
+    assert "(20 images)" in out
+    assert err.startswith("this is not the data that the run was trained on: 'other' ")
+    assert str(own) in err
+    assert str(other) in err
+    code, out, err = call(capsys, "measure", folder, "--data", other, "--device", "cpu")
+    assert code == 0
+    assert err.startswith("this is not the data that the run was trained on: 'other' ")
+    for name in ("evaluate", "measure"):
+        code, out, err = call(capsys, name, folder, "--data", fewer, "--device", "cpu")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "the numbers of classes differ" in err
+    page = tmp_path / "page.html"
+    assert call(capsys, "report", folder, "--out", page, "--data", other)[0] == 0
+    assert "This is not the data that the run was trained on" in page.read_text(encoding="utf-8")
+
+
+def test_data_that_is_gone_and_a_damaged_record_are_named(made, capsys, tmp_path):
+    folder, *_ = made
+    copied = shutil.copytree(folder, tmp_path / "run")
+    record = json.loads((copied / "data.json").read_text())
+    for content, message in (
+        (json.dumps(record | {"path": str(tmp_path / "gone.npz")}), "gone.npz does not exist any"),
+        (json.dumps(record | {"num_classes": "four"}), "data.json is damaged: `num_classes`"),
+        (json.dumps(record | {"path": 3}), "data.json is damaged: `path`"),
+        (json.dumps({"title": "measurements"}), "data.json is damaged: its `format`"),
+        ("{", "data.json is damaged"),
+    ):
+        (copied / "data.json").write_text(content)
+        code, out, err = call(capsys, "evaluate", copied, "--device", "cpu")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err
+    (copied / "data.json").unlink()  # a run of an older release
+    assert open_run(copied).trained_on is None
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Two classes, nothing held out by the folder itself."""
+    folder = tmp_path_factory.mktemp("folder") / "photos"
+    write_images(folder, {"cat": 10, "dog": 5}, size=(20, 30))
+    return folder
+
+
+def test_any_folder_of_images_is_trained_evaluated_measured_and_shown(photos, tmp_path, capsys):
+    out = tmp_path / "run"
+    few = ("--set", "epochs=1", "--set", "batch_size=4", "--set", "num_workers=0")
+    words = (*few, "--set", "test_fraction=0.4", "--device", "cpu", "--seed", 2)
+    code, log, err = call(capsys, "train", "demo-divaug", "--data", photos, "--out", out, *words)
+    assert (code, err) == (0, "")
+    first = log.splitlines()[0]
+    assert first.startswith("data 'photos' (9 training and 6 test images, 2 classes, ")
+    assert "40% of each class are held out for testing (test_fraction), drawn by seed 2" in first
+    assert first.endswith("a folder in place of the recipe's fashion_mnist_small")
+    held_out = image_files(photos, test_fraction=0.4, seed=2).test
+    assert torch.bincount(held_out.labels).tolist() == [4, 2]
+    accuracy = read_metrics(out)[-1]["test_accuracy"]
+    code, log, err = call(capsys, "evaluate", out, "--device", "cpu")
+    assert (code, err) == (0, "")
+    assert f"test accuracy {accuracy:.2%}" in log
+    assert "(6 images)" in log
+    code, log, err = call(capsys, "measure", out, "--device", "cpu", "--images", 4)
+    assert (code, err) == (0, "measuring divaug on 4 images\n")
+    assert "4 views of 4 training images (diversities) and 6 test images" in log
+    code, _, _ = call(capsys, "report", out, "--out", tmp_path / "page.html")
+    assert code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Classes from the top: cat, dog." in page
+    assert "No picture" not in page
+
+
+def test_a_folder_with_a_test_part_of_its_own_holds_nothing_else_out(tmp_path, capsys):
+    write_images(tmp_path / "photos" / "train", {"a": 4, "b": 4})
+    write_images(tmp_path / "photos" / "val", {"a": 2, "b": 1})
+    out, words = tmp_path / "run", ("--set", "epochs=1", "--set", "batch_size=4")
+    words = (*words, "--set", "num_workers=0", "--set", "train_images=6", "--device", "cpu")
+    code, log, _ = call(
+        capsys, "train", "demo-default", "--data", tmp_path / "photos", "--out", out, *words
+    )
+    assert code == 0
+    assert "(6 training and 3 test images, 2 classes" in log.splitlines()[0]
+    assert "held out" not in log
+
+
+def test_streamed_images_measure_as_the_same_images_in_memory(photos):
+    """The oracle is the path for datasets in memory, which has tests of its own."""
+    files = image_files(photos)
+    loaded = image_folder(photos, size=STREAMED_SIZE)
+    network = build("tiny-resnet-8", 2, 3, seed=1).eval()
+    default = default_of("photos", files)
+
+    def make(pool):
+        given = {"num_candidates": 3, "num_selected": 2, "seed": 3}
+        return augmenters.build("random", Settings(network, default, pool=pool, **given))
+
+    on_disk, in_memory = (
+        measure(network, data, make, default, CPU, views=2, batch_size=5)
+        for data in (files, loaded)
+    )
+    assert on_disk == in_memory
+    assert on_disk.variance_diversity > 0
+
+
+def test_partners_are_the_images_themselves_or_a_part_drawn_by_the_seed(photos, monkeypatch):
+    files = image_files(photos, test_fraction=0).train
+    every = torch.stack([decode(path, size=16) for path in files.paths])
+    assert len(files) < MAX_PARTNERS
+    assert torch.equal(partners(files, size=16, seed=5), every)
+    monkeypatch.setattr("divaug.datasets._partners.MAX_PARTNERS", 6)
+    few = partners(files, size=16, seed=5)
+    assert torch.equal(few, partners(files, size=16, seed=5, num_workers=2))
+    places = [(every == one).flatten(1).all(1).nonzero().item() for one in few]
+    assert len(set(places)) == 6
+    assert not torch.equal(few, partners(files, size=16, seed=6))
