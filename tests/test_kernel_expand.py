@@ -46,7 +46,7 @@ class TestChoice:
             kernels.use_triton("cuda", self.cpu)
 
     def test_missing_triton_is_named(self, monkeypatch):
-        monkeypatch.setattr(kernels.importlib.util, "find_spec", lambda _name: None)
+        monkeypatch.setattr(kernels, "_installed", lambda: False)
         assert not kernels.use_triton(None, torch.device("cuda"))
         with pytest.raises(ValueError, match="Triton is not installed"):
             kernels.use_triton("triton", torch.device("cuda"))

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 
@@ -26,9 +27,14 @@ def without_kernel(names: Sequence[str]) -> str | None:
     return f"the sub-policies hold operations of your own{which}, which have no kernel"
 
 
+@lru_cache(maxsize=1)
+def _installed() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
 def _obstacle(device: torch.device) -> str | None:
     """Why Triton cannot run there; None where it can."""
-    if importlib.util.find_spec("triton") is None:
+    if not _installed():
         return "Triton is not installed"
     interpreting = os.environ.get("TRITON_INTERPRET") == "1"
     if device.type != "cuda" and not interpreting:

@@ -26,6 +26,9 @@ MAX_SLOTS = 2
 BLOCK = 512  # pixels of a tile
 PIXELS_PER_THREAD = 4
 PROGRAMS = 4224  # programs that work through a list: 32 for each of 132 processors
+#: Fewer for the tables: their programs wait for memory more than they compute, and leave room for
+#: those beside them.
+TABLE_PROGRAMS = 528
 
 
 @dataclass(frozen=True)
@@ -144,23 +147,26 @@ class _Round:
             (n, room, self.first),
             {"K": self._operations, "SLOTS": self.slots, "BLOCK": LIST_BLOCK}, {},
         )  # fmt: skip
+        listed = (tables, lists, counts)
         aside = Aside(device)
         with aside:
             for after, which in enumerate((List.TABLES, List.LATER_TABLES)[: self.slots]):
                 launch(
-                    table_kernel, PROGRAMS,
+                    table_kernel, TABLE_PROGRAMS,
                     (tables, self.source, self.pool, *sub, records, arrivals, lists, counts),
                     (int(which), room, self.first),
                     self._sizes() | {"SLOTS": self.slots, "AFTER": after,
                                      "PART": SHARES[which].part, "BLOCK": self._block},
                     self._options(SHARES[which].registers),
                 )  # fmt: skip
-        listed = (tables, lists, counts)
+            made = aside.mark()
+            for which in (List.TWO_TABLED, List.SHARPENED):
+                self._render_list(which, listed, room)
         for which in (List.ONE, List.TWO):
             self._render_list(which, listed, room)
+        aside.wait_for(made)
+        self._render_list(List.ONE_TABLED, listed, room)
         aside.join()
-        for which in (List.ONE_TABLED, List.TWO_TABLED, List.SHARPENED):
-            self._render_list(which, listed, room)
 
     def _render_list(self, which: List, listed: tuple[Tensor, ...], room: int) -> None:
         if SHARES[which].slots <= self.slots:  # of one slot there are no pairs

@@ -46,6 +46,18 @@ class Aside:
         if self._context is not None:
             self._context.__exit__(kind, error, trace)
 
+    def mark(self) -> torch.cuda.Event | None:
+        """Mark how far the second stream has come."""
+        if self._device is None:
+            return None
+        mark: torch.cuda.Event = _stream(self._device).record_event()
+        return mark
+
+    def wait_for(self, mark: torch.cuda.Event | None) -> None:
+        """Let the current stream wait until the second one has come to a mark."""
+        if mark is not None:
+            torch.cuda.current_stream(self._device).wait_event(mark)
+
     def join(self) -> None:
         """Let the current stream wait for what was launched aside; the host does not."""
         if self._device is not None:
