@@ -28,7 +28,7 @@ PIXELS_PER_THREAD = 4
 PROGRAMS = 4224  # programs that work through a list: 32 for each of 132 processors
 #: Fewer for the tables: their programs wait for memory more than they compute, and leave room for
 #: those beside them.
-TABLE_PROGRAMS = 528
+TABLE_PROGRAMS = 792
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ SHARES = {
     List.ONE_TABLED: Share(7, 64, 1),
     List.TWO_TABLED: Share(4, 80, 2),
     List.SHARPENED: Share(1, 80, 2),
-    List.TABLES: Share(4, 80),
-    List.LATER_TABLES: Share(2, 96),
+    List.TABLES: Share(7, 80),
+    List.LATER_TABLES: Share(4, 96),
 }
 
 
