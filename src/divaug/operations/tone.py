@@ -1,13 +1,13 @@
-"""Operations on single pixel values: one look-up table of 256 entries per image and channel.
+"""Operations on single pixel values, by arithmetic or by look-up tables.
 
-Invert, solarize, posterize, brightness, contrast, autocontrast and equalize differ only in how
-they fill the table, so each is a function that makes tables, and `look_up` applies any of them.
+What a few operations on bytes or float32 can say is computed; autocontrast and equalize fill a table
+of 256 entries per image and channel, and `look_up` applies it.
 """
 
 import torch
 from torch import Tensor
 
-from divaug.operations.blending import blend_values, luma
+from divaug.operations.blending import blend_values, luma, to_whole
 
 __all__ = [
     "autocontrast",
@@ -45,9 +45,11 @@ def invert(images: Tensor) -> Tensor:
 
 def solarize(images: Tensor, threshold: Tensor) -> Tensor:
     """Invert the values at or above the threshold."""
-    v = _levels(images, torch.float64)
-    tables = torch.where(v < threshold[:, None], v, 255 - v).to(torch.uint8)
-    return look_up(images, tables[:, None])
+    highest = (threshold.ceil() - 1).to(torch.int16)  # the highest value that stays
+    # Negative where a value is higher: eight shifts make that all ones, and 255 as a byte.
+    inverted = highest[:, None, None, None] - images
+    inverted >>= 8
+    return inverted.to(torch.uint8).bitwise_xor_(images)
 
 
 def posterize(images: Tensor, bits: Tensor) -> Tensor:
@@ -58,19 +60,19 @@ def posterize(images: Tensor, bits: Tensor) -> Tensor:
 
 
 def brightness(images: Tensor, factor: Tensor) -> Tensor:
-    """Blend with black."""
-    v = _levels(images, torch.float32)
-    return look_up(images, blend_values(torch.zeros_like(v), v, factor[:, None])[:, None])
+    """Blend with black: a product, truncated."""
+    weight = factor.to(torch.float32)[:, None, None, None]
+    return to_whole(images.to(torch.float32).mul_(weight))
 
 
 def contrast(images: Tensor, factor: Tensor) -> Tensor:
     """Blend with the mean grey level, rounded to a whole number."""
-    grey = luma(images)
-    total = grey.flatten(1).sum(1, dtype=torch.int64)
-    count = grey[0].numel()
+    pixels = images.to(torch.float32)
+    # Sums of a row stay below 2**24, so float32 holds them exactly.
+    total = luma(pixels).sum(3).to(torch.int64).flatten(1).sum(1)
+    count = images.shape[2] * images.shape[3]
     mean = (2 * total + count).div(2 * count, rounding_mode="floor").to(torch.float32)
-    v = _levels(images, torch.float32)
-    return look_up(images, blend_values(mean[:, None], v, factor[:, None])[:, None])
+    return blend_values(mean[:, None, None, None], pixels, factor[:, None, None, None])
 
 
 def autocontrast(images: Tensor) -> Tensor:
