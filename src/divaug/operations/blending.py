@@ -33,7 +33,7 @@ def blend_values(first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
 
 
 def to_whole(values: Tensor) -> Tensor:
-    """Truncate float32 to uint8; what lies outside becomes 0 or 255. Overwrites `values`."""
+    """Truncate floats to uint8; what lies outside becomes 0 or 255. Overwrites `values`."""
     # By way of int16: on a CPU the direct conversion is several times slower.
     return values.clamp_(0, 255).to(torch.int16).to(torch.uint8)
 
@@ -81,9 +81,10 @@ def sharpness(images: Tensor, factor: Tensor) -> Tensor:
         return images
     # Rows end to end: long runs are quicker than many short ones.
     flat = images.reshape(n * channels, height * width).to(torch.int16)
+    smoothed = smooth(flat, width)
     inner = flat[:, width + 1 : -width - 1].to(torch.float32)
-    weight = factor.repeat_interleave(channels)[:, None]
-    blended = blend_values(smooth(flat, width), inner, weight)
+    weight = factor[:, None].expand(n, channels).reshape(-1, 1)
+    blended = blend_values(smoothed, inner, weight)
     out = images.clone()
     ends = (channels * blended.shape[1], blended.shape[1], width, 1)
     out[:, :, 1:-1, 1:-1] = blended.as_strided((n, channels, height - 2, width - 2), ends)
