@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,29 +28,38 @@ MAX_CANDIDATES = 64
 MAX_SUBSETS = 20_000
 
 
-def _whole_numbers(probs: Tensor) -> tuple[Tensor, Tensor]:
-    """Multiples of 2**-26 `[B,E,D]` in float64, and which vectors `[B,E]` are probabilities."""
-    # Cast first: a double beyond float32 is as infinite here as in the kernel.
-    single = probs.to(torch.float32)
-    finite = (single.amin(-1) > -math.inf) & (single.amax(-1) < math.inf)
-    whole = (single * (1 << BITS)).clamp_(0, 1 << BITS).floor_().to(torch.float64)
-    return whole, finite & (whole.sum(-1) <= LARGEST_SUM)
-
-
-def _distances(probs: Tensor) -> tuple[Tensor, Tensor]:
-    whole, finite = _whole_numbers(probs)
-    # |a − b|² = a·a + b·b − 2·a·b, each product exact in whatever order its sum is taken.
-    dot = torch.bmm(whole, whole.transpose(1, 2)).nan_to_num_().to(torch.int64)
-    square = dot.diagonal(dim1=1, dim2=2)
-    distance = square[:, :, None] + square[:, None, :] - 2 * dot
-    return distance, finite[:, :, None] & finite[:, None, :]
+def _products(rows: Tensor) -> Tensor:
+    """Scalar products `[n,E,E+1]` of the first E rows of float64 `[n,E+1,D]` with all of them."""
+    few = rows[:, :-1]
+    if rows.device.type != "cpu":
+        return torch.bmm(few, rows.transpose(1, 2))
+    # For so few rows NumPy's library takes less than half the time of torch's on a CPU.
+    with np.errstate(invalid="ignore"):
+        return torch.from_numpy(np.matmul(few.numpy(), rows.numpy().transpose(0, 2, 1)))
 
 
 def squared_distances(probs: Tensor) -> tuple[Tensor, Tensor]:
     """Squared distances `[B,E,E]` in units of 2**-52, and which of them are finite."""
-    chunk = max(1, CHUNK_NUMBERS // (probs.shape[1] * probs.shape[2]))
-    parts = [_distances(part) for part in torch.split(probs, chunk)]
-    return torch.cat([d for d, _ in parts]), torch.cat([finite for _, finite in parts])
+    B, E, D = probs.shape
+    chunk = max(1, min(B, CHUNK_NUMBERS // (E * D)))
+    single = torch.empty((chunk, E, D), dtype=torch.float32, device=probs.device)
+    # The last row is all ones: a product with it is a sum, as exact as the others.
+    rows = torch.ones((chunk, E + 1, D), dtype=torch.float64, device=probs.device)
+    found = []
+    for part in torch.split(probs.detach(), chunk):
+        # Cast first: a double beyond float32 is as infinite here as in the kernel.
+        whole = single[: len(part)].copy_(part)
+        bounds = whole.amin(-1), whole.amax(-1)
+        whole.mul_(1 << BITS).clamp_(0, 1 << BITS).floor_()
+        rows[: len(part), :E] = whole
+        found.append((_products(rows[: len(part)]), *bounds))
+    products, low, high = (torch.cat(parts) for parts in zip(*found, strict=True))
+    probable = (low > -math.inf) & (high < math.inf) & (products[:, :, E] <= LARGEST_SUM)
+    # |a − b|² = a·a + b·b − 2·a·b, each product exact in whatever order its sum is taken.
+    dot = products[:, :, :E].nan_to_num().to(torch.int64)
+    square = dot.diagonal(dim1=1, dim2=2)
+    distance = (square[:, :, None] + square[:, None, :]).sub_(dot, alpha=2)
+    return distance, probable[:, :, None] & probable[:, None, :]
 
 
 def _pick(weight: Tensor, word: Tensor) -> Tensor:
@@ -87,16 +97,18 @@ def _seeding(probs: Tensor, S: int, words: Tensor, weigh: Callable[[Tensor], Ten
     distance, usable = squared_distances(probs)
     distance = torch.where(usable, distance, far)
     free = torch.ones(probs.shape[:2], dtype=torch.int64, device=probs.device)
+    chosen = [_pick(free, words[:, 0])]
     nearest = torch.full_like(free, far)  # E_t²(x): squared distance to the nearest centre so far
-    chosen = []
-    for t in range(S):
-        weight = weigh(torch.where(nearest == far, 0, nearest) * free)
+    for t in range(1, S):
+        c = chosen[-1][:, None]
+        free = free.scatter(1, c, 0)
+        reach = distance.gather(1, c[:, :, None].expand(-1, 1, distance.shape[2]))[:, 0]
+        # A centre is at no distance from itself, so it is never chosen again.
+        nearest = torch.minimum(nearest, reach).scatter_(1, c, 0)
+        weight = weigh(torch.where(nearest == far, 0, nearest))
         # Nothing left is at any distance (or finite): uniform among those not yet chosen.
         none = weight.sum(1, keepdim=True) == 0
-        c = _pick(torch.where(none, free, weight), words[:, t])
-        chosen.append(c)
-        free = free.scatter(1, c[:, None], 0)
-        nearest = torch.minimum(nearest, distance.take_along_dim(c[:, None, None], 2)[..., 0])
+        chosen.append(_pick(torch.where(none, free, weight), words[:, t]))
     return torch.stack(chosen, 1)
 
 
