@@ -28,7 +28,7 @@ def cutout(images: Tensor, side: Tensor, center: Tensor) -> Tensor:
     height, width = images.shape[2:]
     fill = FILL_GREY if images.shape[1] == 1 else FILL_RGB
     color = torch.tensor(fill, dtype=torch.uint8, device=images.device)
-    picture = color[:, None, None].repeat(1, height, width)
+    picture = color[:, None, None].expand(-1, height, width).contiguous()
     pixels = (side + 0.5).floor().to(torch.int64)
     mask = square_mask(center.to(torch.int64), pixels, height, width)
     outside = 1 - mask[:, None].view(torch.uint8)
