@@ -42,7 +42,7 @@ def luma(pixels: Tensor) -> Tensor:
     """Pillow's grey version of images `[n,C,H,W]` of whole numbers in float32: `[n,1,H,W]`."""
     if pixels.shape[1] == 1:
         return pixels
-    red, green, blue = pixels.split(1, 1)
+    red, green, blue = (pixels[:, c : c + 1] for c in range(3))
     # Every product and sum is a multiple of 2**-16 and below 2**8: float32 holds it exactly.
     r, g, b = (weight / 65536 for weight in LUMA)
     return (red * r).add_(green, alpha=g).add_(blue, alpha=b).add_(0.5).floor_()

@@ -86,7 +86,7 @@ def coefficients_of(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor, f: Te
 
 def _slope(factor: Tensor, size: int) -> Tensor:
     """How many whole pixels a shear moves each of `size` rows or columns: int32 `[n,size]`."""
-    step, start = _fixed(torch.stack([factor, 0.5 + factor * 0.5]))[:, :, None]
+    step, start = _fixed(torch.stack([factor, 0.5 + factor * 0.5]))[:, :, None].unbind()
     return (start + step * torch.arange(size, device=factor.device, dtype=torch.int32)) >> 16
 
 

@@ -1,7 +1,7 @@
 """Operations on single pixel values, by arithmetic or by look-up tables.
 
-What a few operations on bytes or float32 can say is computed; autocontrast and equalize fill a table
-of 256 entries per image and channel, and `look_up` applies it.
+All but equalize are a few steps of arithmetic, in the smallest type that is exact; equalize fills a
+table of 256 entries per image and channel, and `look_up` applies it.
 """
 
 import torch
