@@ -38,8 +38,6 @@ MUTANTS: dict[str, list[tuple[str, str]]] = {
         ("(value * ONE + 0.5).floor()", "(value * ONE).floor()"),
         ("(value * ONE + 0.5).floor()", "(value * ONE).round()"),
         ("for i in range(9)", "for i in range(3)"),
-        # Survives: the term it adds is below the last bit.
-        ("for i in range(9)", "for i in range(10)"),
         ("for i in range(10)", "for i in range(4)"),
         ("((turn + 1) & 2)", "(turn & 2)"),
         ("1 - (turn & 2)", "1 - (turn & 1)"),
