@@ -187,6 +187,12 @@ def test_equalize_where_the_step_is_zero_one_and_large():
         check(images.to(torch.uint8), "Equalize", [None] * 24, None, None)
 
 
+@pytest.mark.parametrize("count", [42, 43, 60, 90])
+def test_equalize_of_batches_around_the_size_where_its_keys_grow(count):
+    """Up to 128 channels the value and the number of the channel fit 15 bits."""
+    check(samples.images(3, 20, 20, count, "keys"), "Equalize", [None] * count, None, None)
+
+
 @pytest.mark.parametrize("channels", [1, 3], ids=["grey", "rgb"])
 def test_cutout_of_every_side_at_every_position(channels):
     height, width = 5, 4

@@ -1,6 +1,7 @@
 """Selection: the exact distribution, literal loops on the same words, and S distinct always."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from divaug import select, variance_diversity
-from divaug.selection import METHODS, squared_distances
+from divaug.selection import METHODS, _products, squared_distances
 from tests.reference import kmeanspp_loops as loops
 
 DRAWN = ("kmeans++", "uniform", "greedy")
@@ -315,3 +316,25 @@ def test_a_backend_that_cannot_run_is_refused_with_its_reason():
         select(torch.rand(2, 8, 3), 2, backend="cuda")
     with pytest.raises(ValueError, match="no kernel"):
         select(torch.rand(2, 8, 3), 2, method="exact", backend="triton")
+
+
+@pytest.mark.parametrize("E", [1, 2, 3, 8, 9])
+def test_products_are_the_same_from_either_library(E):
+    g = torch.Generator().manual_seed(E)
+    rows = torch.randint(0, 1 << 20, (6, E + 1, 37), generator=g).double()
+    rows[2, 0, 5] = math.nan
+    expected = torch.bmm(rows[:, :-1], rows.transpose(1, 2))
+    assert torch.equal(_products(rows).nan_to_num(-1.0), expected.nan_to_num(-1.0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_large_numbers_are_finite_and_infinite_ones_are_not(dtype):
+    """Numbers below 0 count as 0 and those above 1 as 1, however far outside they lie."""
+    inf, nan = math.inf, math.nan
+    vectors = [[1, 0, 0], [1e31, 0, 0], [1, -3e38, -3e38], [inf, 0, 0], [0, -inf, 0], [nan, 0, 0],
+               [inf, -inf, 0], [3e38, 3e38, 0], [0, 1, 0]]  # fmt: skip
+    distance, finite = squared_distances(torch.tensor([vectors], dtype=dtype))
+    usable = torch.tensor([True, True, True, False, False, False, False, False, True])
+    assert torch.equal(finite[0], usable[:, None] & usable)
+    assert distance[0, 0, :3].tolist() == [0, 0, 0]
+    assert distance[0, :3, 8].tolist() == [1 << 53] * 3

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from divaug.constants import constant
-from divaug.operations.execution import CHUNK_PIXELS, transform_in_place
+from divaug.operations.execution import transform_in_place
 from divaug.operations.table import OPERATIONS, TABLE
 from divaug.random_crop import crop_and_resize, draw_boxes
 from divaug.randomness import Purpose, Stream, below, uniform
@@ -24,6 +24,8 @@ __all__ = [
     "photograph",
 ]
 
+#: Pixels that are resized at a time.
+CHUNK_PIXELS = 1 << 18
 # Eigenvalues and eigenvectors of ImageNet's colours (Krizhevsky et al., NeurIPS 2012).
 EIGENVALUES = (0.2175, 0.0188, 0.0045)
 EIGENVECTORS = (
@@ -120,7 +122,7 @@ def photograph(
     images: Tensor, settings: Photometric, draws: PhotometricDraws, jitter: Jitter
 ) -> tuple[Tensor, Tensor]:
     """Crop, resize and jitter; returns uint8 images and the colour shift to add later."""
-    chunk = max(1, 2 * CHUNK_PIXELS // max(1, images.shape[2] * images.shape[3]))
+    chunk = max(1, CHUNK_PIXELS // max(1, images.shape[2] * images.shape[3]))
     parts = [
         crop_and_resize(images[i : i + chunk], draws.box[i : i + chunk], settings.size)
         for i in range(0, len(images), chunk)

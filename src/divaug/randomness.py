@@ -109,16 +109,17 @@ def philox(counter: Words, key: tuple[int, int]) -> Words:
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(ROUNDS):
-        # int64 products wrap modulo 2**64, so both halves of the unsigned product are right.
+        # int64 products wrap modulo 2**64, so both halves of the unsigned product are right. Their
+        # upper halves are cut off only where the next product would feel them.
         p0, p1 = c0 * MULTIPLIERS[0], c2 * MULTIPLIERS[1]
         c0, c1, c2, c3 = (
-            ((p1 >> 32) & MASK) ^ c1 ^ k0,
-            p1 & MASK,
-            ((p0 >> 32) & MASK) ^ c3 ^ k1,
-            p0 & MASK,
+            (p1 >> 32).bitwise_xor_(c1).bitwise_xor_(k0).bitwise_and_(MASK),
+            p1,
+            (p0 >> 32).bitwise_xor_(c3).bitwise_xor_(k1).bitwise_and_(MASK),
+            p0,
         )
         k0, k1 = (k0 + INCREMENTS[0]) & MASK, (k1 + INCREMENTS[1]) & MASK
-    return c0, c1, c2, c3
+    return c0, c1 & MASK, c2, c3 & MASK
 
 
 def uniform(word: Tensor) -> Tensor:

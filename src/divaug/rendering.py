@@ -115,12 +115,14 @@ def render(
     """Turn drawn sub-policies and a drawn default augmentation into candidates, in chunks."""
     E = subpolicies.shape[1]
     out = _empty(originals, E, default, dtype, channels_last)
-    chunk = max(1, CHUNK_CANDIDATE_PIXELS // (E * originals.shape[2] * originals.shape[3]))
+    # Bytes in the ordinary layout can be worked on where they end up, so twice as many at a time.
+    in_place = draws is None and not channels_last
+    pixels = CHUNK_CANDIDATE_PIXELS * (2 if in_place else 1)
+    chunk = max(1, pixels // (E * originals.shape[2] * originals.shape[3]))
     for start in range(0, len(originals), chunk):
         stop = min(start + chunk, len(originals))
         target = out[start * E : stop * E]
-        if draws is None and not channels_last:
-            # Bytes in the ordinary layout can be worked on where they end up.
+        if in_place:
             _by_image(target, E).copy_(originals[start:stop, None])
             _apply_slots(target, subpolicies[start:stop].flatten(), pool)
             continue

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,34 +23,52 @@ from divaug.randomness import Purpose, Stream, check_index, check_seed, check_st
 __all__ = ["METHODS", "Method", "select", "squared_distances"]
 
 #: Probabilities worked on at a time: as many as a core's cache holds.
-CHUNK_NUMBERS = 1 << 18
+CHUNK_NUMBERS = 1 << 19
 MAX_CANDIDATES = 64
 MAX_SUBSETS = 20_000
 
 
-def _whole_numbers(probs: Tensor) -> tuple[Tensor, Tensor]:
-    """Multiples of 2**-26 `[B,E,D]` in float64, and which vectors `[B,E]` are probabilities."""
-    # Cast first: a double beyond float32 is as infinite here as in the kernel.
-    single = probs.to(torch.float32)
-    finite = (single.amin(-1) > -math.inf) & (single.amax(-1) < math.inf)
-    whole = (single * (1 << BITS)).clamp_(0, 1 << BITS).floor_().to(torch.float64)
-    return whole, finite & (whole.sum(-1) <= LARGEST_SUM)
-
-
-def _distances(probs: Tensor) -> tuple[Tensor, Tensor]:
-    whole, finite = _whole_numbers(probs)
-    # |a − b|² = a·a + b·b − 2·a·b, each product exact in whatever order its sum is taken.
-    dot = torch.bmm(whole, whole.transpose(1, 2)).nan_to_num_().to(torch.int64)
-    square = dot.diagonal(dim1=1, dim2=2)
-    distance = square[:, :, None] + square[:, None, :] - 2 * dot
-    return distance, finite[:, :, None] & finite[:, None, :]
+def _products(rows: Tensor) -> Tensor:
+    """Scalar products `[n,E,E+1]` of the first E rows of float64 `[n,E+1,D]` with all of them."""
+    few = rows[:, :-1]
+    if rows.device.type != "cpu":
+        return torch.bmm(few, rows.transpose(1, 2))
+    # For so few rows NumPy's library takes less than half the time of torch's on a CPU. What the
+    # upper half has multiplied with the lower is not multiplied again.
+    E = few.shape[1]
+    half = E // 2
+    a, b = few.numpy(), rows.numpy().transpose(0, 2, 1)
+    found = np.empty((len(a), E, E + 1))
+    with np.errstate(invalid="ignore"):
+        np.matmul(a[:, :half], b, out=found[:, :half])
+        np.matmul(a[:, half:], b[:, :, half:], out=found[:, half:, half:])
+    found[:, half:, :half] = found[:, :half, half:E].transpose(0, 2, 1)
+    return torch.from_numpy(found)
 
 
 def squared_distances(probs: Tensor) -> tuple[Tensor, Tensor]:
     """Squared distances `[B,E,E]` in units of 2**-52, and which of them are finite."""
-    chunk = max(1, CHUNK_NUMBERS // (probs.shape[1] * probs.shape[2]))
-    parts = [_distances(part) for part in torch.split(probs, chunk)]
-    return torch.cat([d for d, _ in parts]), torch.cat([finite for _, finite in parts])
+    B, E, D = probs.shape
+    chunk = max(1, min(B, CHUNK_NUMBERS // (E * D)))
+    scaled = torch.empty((chunk, E, D), dtype=torch.float32, device=probs.device)
+    # The last row is all ones: a product with it is a sum, as exact as the others.
+    rows = torch.ones((chunk, E + 1, D), dtype=torch.float64, device=probs.device)
+    found = []
+    for part in torch.split(probs.detach(), chunk):
+        # Cast first: a double beyond float32 is as infinite here as in the kernel.
+        single = part.to(torch.float32)
+        whole = torch.mul(single, 1 << BITS, out=scaled[: len(part)])
+        # Zero times what is not finite is not a number, and neither is any sum with it.
+        whole.clamp_(0, 1 << BITS).floor_().add_(single, alpha=0)
+        rows[: len(part), :E] = whole
+        found.append(_products(rows[: len(part)]))
+    products = torch.cat(found)
+    probable = products[:, :, E] <= LARGEST_SUM
+    # |a − b|² = a·a + b·b − 2·a·b, each product exact in whatever order its sum is taken.
+    dot = products[:, :, :E].nan_to_num().to(torch.int64)
+    square = dot.diagonal(dim1=1, dim2=2)
+    distance = (square[:, :, None] + square[:, None, :]).sub_(dot, alpha=2)
+    return distance, probable[:, :, None] & probable[:, None, :]
 
 
 def _pick(weight: Tensor, word: Tensor) -> Tensor:
@@ -87,16 +106,18 @@ def _seeding(probs: Tensor, S: int, words: Tensor, weigh: Callable[[Tensor], Ten
     distance, usable = squared_distances(probs)
     distance = torch.where(usable, distance, far)
     free = torch.ones(probs.shape[:2], dtype=torch.int64, device=probs.device)
+    chosen = [_pick(free, words[:, 0])]
     nearest = torch.full_like(free, far)  # E_t²(x): squared distance to the nearest centre so far
-    chosen = []
-    for t in range(S):
-        weight = weigh(torch.where(nearest == far, 0, nearest) * free)
+    for t in range(1, S):
+        c = chosen[-1][:, None]
+        free = free.scatter(1, c, 0)
+        reach = distance.gather(1, c[:, :, None].expand(-1, 1, distance.shape[2]))[:, 0]
+        # A centre is at no distance from itself, so it is never chosen again.
+        nearest = torch.minimum(nearest, reach).scatter_(1, c, 0)
+        weight = weigh(torch.where(nearest == far, 0, nearest))
         # Nothing left is at any distance (or finite): uniform among those not yet chosen.
         none = weight.sum(1, keepdim=True) == 0
-        c = _pick(torch.where(none, free, weight), words[:, t])
-        chosen.append(c)
-        free = free.scatter(1, c[:, None], 0)
-        nearest = torch.minimum(nearest, distance.take_along_dim(c[:, None, None], 2)[..., 0])
+        chosen.append(_pick(torch.where(none, free, weight), words[:, t]))
     return torch.stack(chosen, 1)
 
 

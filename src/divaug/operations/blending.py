@@ -3,7 +3,15 @@
 import torch
 from torch import Tensor
 
-__all__ = ["blend", "blend_values", "color", "luma", "sample_pairing", "sharpness", "smooth"]
+__all__ = [
+    "blend_values",
+    "color",
+    "luma",
+    "sample_pairing",
+    "sharpness",
+    "smooth",
+    "to_whole",
+]
 
 
 #: Pillow's weights of red, green and blue in a grey value, in units of 2**-16.
@@ -11,58 +19,79 @@ LUMA = (19595, 38470, 7471)
 
 
 def blend_values(first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
-    """`first + weight·(second − first)` truncated to uint8, on float32 tensors of whole numbers.
+    """`first + weight·(second − first)` truncated to uint8; `second` is overwritten.
 
     The product and the sum are rounded one after the other: a fused multiply-add gives other
     bytes than Pillow's.
+
+    Args:
+        first: whole numbers in float32, of the shape of `second` or one that grows to it.
+        second: whole numbers in float32.
+        weight: as `first`.
     """
-    moved = ((second - first) * weight.to(torch.float32)).add_(first)
+    return to_whole(second.sub_(first).mul_(weight.to(torch.float32)).add_(first))
+
+
+def to_whole(values: Tensor) -> Tensor:
+    """Truncate floats to uint8; what lies outside becomes 0 or 255. Overwrites `values`."""
     # By way of int16: on a CPU the direct conversion is several times slower.
-    return moved.clamp_(0, 255).to(torch.int16).to(torch.uint8)
+    return values.clamp_(0, 255).to(torch.int16).to(torch.uint8)
 
 
-def blend(first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
-    """`Image.blend` on uint8 batches `[n,C,H,W]` with one weight per image."""
-    return blend_values(first.to(torch.float32), second, weight[:, None, None, None])
-
-
-def luma(images: Tensor) -> Tensor:
-    """Pillow's grey version of uint8 images: int32 `[n,H,W]`."""
-    if images.shape[1] == 1:
-        return images[:, 0].to(torch.int32)
-    red, green, blue = images.to(torch.int32).unbind(1)
-    return (red * LUMA[0] + green * LUMA[1] + blue * LUMA[2] + 32768) >> 16
+def luma(pixels: Tensor) -> Tensor:
+    """Pillow's grey version of images `[n,C,H,W]` of whole numbers in float32: `[n,1,H,W]`."""
+    if pixels.shape[1] == 1:
+        return pixels
+    red, green, blue = (pixels[:, c : c + 1] for c in range(3))
+    # Every product and sum is a multiple of 2**-16 and below 2**8: float32 holds it exactly.
+    r, g, b = (weight / 65536 for weight in LUMA)
+    return (red * r).add_(green, alpha=g).add_(blue, alpha=b).add_(0.5).floor_()
 
 
 def color(images: Tensor, factor: Tensor) -> Tensor:
     """Blend with the grey version; a grey image is its own grey version and stays."""
     if images.shape[1] == 1:
         return images
-    grey = luma(images).to(torch.float32)[:, None]
-    return blend_values(grey.expand(images.shape), images, factor[:, None, None, None])
+    pixels = images.to(torch.float32)
+    return blend_values(luma(pixels), pixels, factor[:, None, None, None])
 
 
-def smooth(images: Tensor) -> Tensor:
-    """Pillow's 3×3 SMOOTH filter of the inner pixels: float32 `[n,C,H−2,W−2]` of whole numbers."""
-    x = images.to(torch.float32)
-    rows = x[:, :, :-2] + x[:, :, 1:-1] + x[:, :, 2:]
-    box = rows[..., :-2] + rows[..., 1:-1] + rows[..., 2:]
+def smooth(pixels: Tensor, width: int) -> Tensor:
+    """Pillow's 3×3 SMOOTH filter around all but the first and last pixels of flat images.
+
+    Args:
+        pixels: whole numbers `[n,H·W]` in int16.
+        width: W. What the filter makes of the two pixels at the ends of a row means nothing.
+
+    Returns:
+        Whole numbers in float32 `[n,(H−2)·W−2]`, beginning with row 1, column 1.
+    """
+    rows = (pixels[:, : -2 * width] + pixels[:, width:-width]).add_(pixels[:, 2 * width :])
+    box = (rows[:, :-2] + rows[:, 1:-1]).add_(rows[:, 2:])
+    box.add_(pixels[:, width + 1 : -width - 1], alpha=4)
     # Sums of whole numbers are exact, and n/13 + 1/2 is never nearer to a whole number than 1/26:
     # the rounding of this line cannot change the floor.
-    return box.add_(x[:, :, 1:-1, 1:-1], alpha=4).mul_(1 / 13).add_(0.5).floor_()
+    return box.to(torch.float32).mul_(1 / 13).add_(0.5).floor_()
 
 
 def sharpness(images: Tensor, factor: Tensor) -> Tensor:
     """Blend the inner pixels with their smoothed version; the one-pixel border stays."""
-    height, width = images.shape[2:]
+    n, channels, height, width = images.shape
     if height < 3 or width < 3:
         return images
+    # Rows end to end: long runs are quicker than many short ones.
+    flat = images.reshape(n * channels, height * width).to(torch.int16)
+    smoothed = smooth(flat, width)
+    inner = flat[:, width + 1 : -width - 1].to(torch.float32)
+    weight = factor[:, None].expand(n, channels).reshape(-1, 1)
+    blended = blend_values(smoothed, inner, weight)
     out = images.clone()
-    inner = images[:, :, 1:-1, 1:-1]
-    out[:, :, 1:-1, 1:-1] = blend_values(smooth(images), inner, factor[:, None, None, None])
+    ends = (channels * blended.shape[1], blended.shape[1], width, 1)
+    out[:, :, 1:-1, 1:-1] = blended.as_strided((n, channels, height - 2, width - 2), ends)
     return out
 
 
 def sample_pairing(images: Tensor, weight: Tensor, partner: Tensor) -> Tensor:
     """Blend with another image; the label is no business of this function."""
-    return blend(images, partner, weight)
+    first, second = images.to(torch.float32), partner.to(torch.float32)
+    return blend_values(first, second, weight[:, None, None, None])

@@ -14,20 +14,19 @@ from divaug.operations.table import Operation
 
 __all__ = ["CHUNK_PIXELS", "transform_in_place"]
 
-#: Pixels of one chunk. Temporaries take at most about 40 bytes per pixel of a chunk; this many
-#: pixels keep them in a core's cache and still amortise the cost of a call.
-CHUNK_PIXELS = 1 << 17
+#: Pixels of one chunk: four images of 224×224. Temporaries take at most about 40 bytes per pixel of
+#: a chunk; this many pixels keep them in the caches and still amortise the cost of a call.
+CHUNK_PIXELS = 4 * 224 * 224
 
 
-def _groups(operation: Tensor, count: int, chunk: int) -> Iterator[tuple[int, Tensor]]:
-    """Yield (operation id, rows) chunk by chunk; rows with a negative id are left out."""
-    order = operation.argsort(stable=True)
-    ids = torch.arange(count + 1, device=operation.device, dtype=operation.dtype)
-    # One copy to the host for the whole batch: where each operation's rows begin.
-    begin = torch.searchsorted(operation[order], ids).tolist()
+def _groups(ids: Tensor, count: int, chunk: int) -> Iterator[tuple[int, slice]]:
+    """Yield (operation id, its part of the sorted `ids`) chunk by chunk, without negative ids."""
+    first = torch.arange(count + 1, device=ids.device, dtype=ids.dtype)
+    # One copy to the host for the whole batch: where each operation's images begin.
+    begin = torch.searchsorted(ids, first).tolist()
     for i in range(count):
         for start in range(begin[i], begin[i + 1], chunk):
-            yield i, order[start : min(start + chunk, begin[i + 1])]
+            yield i, slice(start, min(start + chunk, begin[i + 1]))
 
 
 def _words(images: Tensor) -> Tensor:
@@ -78,13 +77,17 @@ def transform_in_place(
     nothing = images.new_empty(0)
     rows_of = _words(images)
     chunk = max(1, CHUNK_PIXELS // max(1, images.shape[2] * images.shape[3]))
-    for i, rows in _groups(operation, len(operations), chunk):
-        this = operations[i]
-        here = center[rows] if this.needs_center and center is not None else nothing
-        other = nothing
-        if this.needs_partner and pool is not None and partner is not None:
-            other = pool.index_select(0, partner[rows])
-        strength = argument[rows].to(torch.float64)
+    # Everything in the order of the operations, once: each chunk is then a slice.
+    ids, order = operation.sort(stable=True)
+    strength = argument[order].to(torch.float64)
+    place = nothing if center is None else center[order]
+    other = nothing if partner is None else partner[order]
+    for i, part in _groups(ids, len(operations), chunk):
+        this, rows = operations[i], order[part]
+        here = place[part] if this.needs_center else nothing
+        second = nothing
+        if this.needs_partner and pool is not None:
+            second = pool.index_select(0, other[part])
         taken = images.index_select(0, rows)
-        result = _checked(this.name, this.transform(taken, strength, here, other), taken)
+        result = _checked(this.name, this.transform(taken, strength[part], here, second), taken)
         rows_of[rows] = result.flatten(1).view(rows_of.dtype)

@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from divaug.operations.shifting import move_planes, move_rows
+
 __all__ = ["rotate", "shear_x", "shear_y", "translate_x", "translate_y"]
 
 ONE = 65536  # 1.0 in 16.16 fixed point
@@ -18,18 +20,13 @@ ONE = 65536  # 1.0 in 16.16 fixed point
 # below 1e-18, so the polynomials are as good as the library's functions.
 SIN_TERMS = tuple((-1) ** i / math.factorial(2 * i + 1) for i in range(9))
 COS_TERMS = tuple((-1) ** i / math.factorial(2 * i) for i in range(10))
+# Sums of up to 2**13 lose bits below 2**-39: a smaller fraction of a pixel never becomes a whole.
+NEARLY_ONE = 1 - 2.0**-40
 
 
 def _fixed(value: Tensor) -> Tensor:
     """Round to 16.16 fixed point the way Pillow does: half up, towards plus infinity."""
     return (value * ONE + 0.5).floor().to(torch.int32)
-
-
-def _horner(x_squared: Tensor, terms: tuple[float, ...]) -> Tensor:
-    total = torch.full_like(x_squared, terms[-1])
-    for term in reversed(terms[:-1]):
-        total = total * x_squared + term
-    return total
 
 
 def cos_sin_degrees(angle: Tensor) -> tuple[Tensor, Tensor]:
@@ -40,61 +37,72 @@ def cos_sin_degrees(angle: Tensor) -> tuple[Tensor, Tensor]:
     """
     quarter = (angle * (1 / 90) + 0.5).floor()
     x = (angle - quarter * 90.0) * (math.pi / 180.0)
+    # Both series side by side, the sine's with a last term of zero.
+    series = torch.tensor((COS_TERMS, (*SIN_TERMS, 0.0)), dtype=x.dtype, device=x.device)
+    *terms, last = series[:, :, None].unbind(1)
     x_squared = x * x
-    sin, cos = x * _horner(x_squared, SIN_TERMS), _horner(x_squared, COS_TERMS)
+    total = last.expand(2, len(x)).clone()
+    for term in reversed(terms):
+        total.mul_(x_squared).add_(term)
+    cos, sin = total.unbind()
+    sin = sin * x
     turn = quarter.to(torch.int64) & 3
     odd = (turn & 1).bool()
-    cos_turned = torch.where(odd, sin, cos) * torch.where((turn == 1) | (turn == 2), -1.0, 1.0)
-    sin_turned = torch.where(odd, cos, sin) * torch.where(turn >= 2, -1.0, 1.0)
-    return cos_turned, sin_turned
+    # 1, −1, −1, 1 and 1, 1, −1, −1: signs of cosine and sine in the four quarters.
+    cos_sign, sin_sign = 1 - ((turn + 1) & 2), 1 - (turn & 2)
+    return torch.where(odd, sin, cos) * cos_sign, torch.where(odd, cos, sin) * sin_sign
 
 
 def affine(images: Tensor, coefficients: Tensor) -> Tensor:
-    """Sample `images` [n,C,H,W] at the affine map `coefficients` [n,6]; black outside."""
-    n, channels, height, width = images.shape
+    """Sample `images` [n,C,H,W] at the affine map `coefficients` [6,n,1]; black outside."""
+    height, width = images.shape[2:]
     x = torch.arange(width, device=images.device, dtype=torch.int32)
     y = torch.arange(height, device=images.device, dtype=torch.int32)
-    a = coefficients.unbind(1)
+    a = coefficients.unbind(0)
 
     def source(per_x: Tensor, per_y: Tensor, start: Tensor, size: int) -> Tensor:
-        row = start[:, None] + per_y[:, None] * y
-        place = (row[:, :, None] + (per_x[:, None] * x)[:, None, :]) >> 16
-        return place.clamp_(-1, size)
+        row = (start + ONE) + per_y * y  # counted from the black border
+        place = row[:, :, None] + (per_x * x)[:, None, :]
+        place >>= 16
+        return place.clamp_(0, size + 1)
 
-    # One black pixel all around: whatever falls outside lands there, and nothing is masked.
-    padded = F.pad(images, (1, 1, 1, 1)).view(n, channels, -1)
     x_in, y_in = source(a[0], a[1], a[2], width), source(a[3], a[4], a[5], height)
-    flat = x_in.add_(y_in, alpha=width + 2).add_(width + 3)
-    index = flat.view(n, 1, height * width).to(torch.int64).expand(n, channels, height * width)
-    return padded.gather(2, index).view(images.shape)
+    # One black pixel all around: whatever falls outside lands there, and nothing is masked.
+    return _sample(F.pad(images, (1, 1, 1, 1)), x_in.add_(y_in, alpha=width + 2), images.shape)
 
 
-def coefficients_of(rows: tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]) -> Tensor:
-    """Pillow's six fixed-point integers for the affine rows (a, b, c, d, e, f) in float64."""
-    a, b, c, d, e, f = rows
-    return torch.stack(
-        [
-            _fixed(a),
-            _fixed(b),
-            _fixed(c + a * 0.5 + b * 0.5),
-            _fixed(d),
-            _fixed(e),
-            _fixed(f + d * 0.5 + e * 0.5),
-        ],
-        dim=1,
-    )
+def _sample(padded: Tensor, place: Tensor, shape: torch.Size) -> Tensor:
+    """The pixels `place` [n,H,W] of every channel's plane."""
+    n, channels, height, width = shape
+    index = place.view(n, 1, height * width).to(torch.int64).expand(n, channels, height * width)
+    return padded.flatten(2).gather(2, index).view(shape)
+
+
+def coefficients_of(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor, f: Tensor) -> Tensor:
+    """Pillow's six fixed-point integers `[6,n,1]` for an affine map in float64."""
+    center_x, center_y = c + a * 0.5 + b * 0.5, f + d * 0.5 + e * 0.5
+    return _fixed(torch.stack([a, b, center_x, d, e, center_y]))[:, :, None]
+
+
+def _slope(factor: Tensor, size: int) -> Tensor:
+    """How many whole pixels a shear moves each of `size` rows or columns: int32 `[n,size]`."""
+    step, start = _fixed(torch.stack([factor, 0.5 + factor * 0.5]))[:, :, None].unbind()
+    return (start + step * torch.arange(size, device=factor.device, dtype=torch.int32)) >> 16
 
 
 def shear_x(images: Tensor, factor: Tensor) -> Tensor:
     """Shear along x, anchored at the top-left corner: input x = x + factor·y."""
-    zero, one = torch.zeros_like(factor), torch.ones_like(factor)
-    return affine(images, coefficients_of((one, factor, zero, zero, one, zero)))
+    return move_rows(images, _slope(factor, images.shape[2]))
 
 
 def shear_y(images: Tensor, factor: Tensor) -> Tensor:
     """Shear along y, anchored at the top-left corner: input y = y + factor·x."""
-    zero, one = torch.zeros_like(factor), torch.ones_like(factor)
-    return affine(images, coefficients_of((one, zero, zero, factor, one, zero)))
+    height, width = images.shape[2:]
+    y = torch.arange(1, height + 1, device=images.device, dtype=torch.int32)
+    # A black row above and one below take what falls outside.
+    row = (y[:, None] + _slope(factor, width)[:, None, :]).clamp_(0, height + 1)
+    x = torch.arange(width, device=images.device, dtype=torch.int32)
+    return _sample(F.pad(images, (0, 0, 1, 1)), torch.add(x, row, alpha=width), images.shape)
 
 
 def _carry(fraction: Tensor, size: int) -> Tensor:
@@ -112,38 +120,44 @@ def _carry(fraction: Tensor, size: int) -> Tensor:
     return carry
 
 
-def _shifted(size: int, pixels: Tensor) -> tuple[Tensor, Tensor]:
-    """For each position, the one it is taken from, and whether that lies inside: `[n,size]`."""
+def _translate(images: Tensor, pixels: Tensor, axis: int) -> Tensor:
+    """Move the content along an axis by `pixels` towards its start."""
+    size = images.shape[axis]
     start = pixels + 0.5
     whole = start.floor()
-    carry = _carry(start - whole, size)
-    source = torch.arange(size, device=pixels.device) + whole.to(torch.int64)[:, None]
+    fraction = start - whole
+    shift = whole.to(torch.int64)
+    if bool((fraction >= NEARLY_ONE).any()):
+        return _look_up(images, shift, _carry(fraction, size), axis)
+    return move_rows(images, shift[:, None]) if axis == 3 else move_planes(images, shift)
+
+
+def _look_up(images: Tensor, shift: Tensor, carry: Tensor, axis: int) -> Tensor:
+    """Translation where the shift grows by a pixel from the position `carry` [n] on."""
+    size = images.shape[axis]
+    source = torch.arange(size, device=images.device) + shift[:, None]
     source += source >= carry[:, None]
     inside = (source >= 0) & (source < size)
-    return source * inside, inside
+    shape = [len(images), 1, 1, 1]
+    shape[axis] = size
+    moved = images.gather(axis, (source * inside).view(shape).expand(images.shape))
+    return moved.mul_(inside.view(shape))
 
 
 def translate_x(images: Tensor, pixels: Tensor) -> Tensor:
     """Move the content left by `pixels` (right where negative)."""
-    source, inside = _shifted(images.shape[3], pixels)
-    moved = images.gather(3, source[:, None, None].expand(images.shape))
-    return moved.mul_(inside[:, None, None])
+    return _translate(images, pixels, 3)
 
 
 def translate_y(images: Tensor, pixels: Tensor) -> Tensor:
     """Move the content up by `pixels` (down where negative)."""
-    n, channels, height, width = images.shape
-    source, inside = _shifted(height, pixels)
-    # Whole rows are copied: the planes of all images and channels stand below one another.
-    plane = torch.arange(n * channels, device=images.device).view(n, channels, 1) * height
-    rows = images.reshape(-1, width).index_select(0, (plane + source[:, None]).flatten())
-    return rows.view(images.shape).mul_(inside[:, None, :, None])
+    return _translate(images, pixels, 2)
 
 
 def rotate(images: Tensor, degrees: Tensor) -> Tensor:
     """Rotate counter-clockwise about the image's centre, keeping the canvas."""
     height, width = images.shape[2:]
-    return affine(images, coefficients_of(rotation_rows(degrees, height, width)))
+    return affine(images, coefficients_of(*rotation_rows(degrees, height, width)))
 
 
 def rotation_rows(

@@ -25,10 +25,13 @@ def square_mask(center: Tensor, side: Tensor, height: int, width: int) -> Tensor
 
 def cutout(images: Tensor, side: Tensor, center: Tensor) -> Tensor:
     """Fill a square; `side` is rounded to whole pixels, halves up."""
+    height, width = images.shape[2:]
     fill = FILL_GREY if images.shape[1] == 1 else FILL_RGB
-    color = torch.tensor(fill, dtype=torch.uint8, device=images.device).view(1, -1, 1, 1)
+    color = torch.tensor(fill, dtype=torch.uint8, device=images.device)
+    picture = color[:, None, None].expand(-1, height, width).contiguous()
     pixels = (side + 0.5).floor().to(torch.int64)
-    mask = square_mask(center.to(torch.int64), pixels, images.shape[2], images.shape[3])
-    inside = mask[:, None].view(torch.uint8)
-    # Products of bytes: on a CPU `torch.where` takes several times as long.
-    return (images * (1 - inside)).add_(inside * color)
+    mask = square_mask(center.to(torch.int64), pixels, height, width)
+    outside = 1 - mask[:, None].view(torch.uint8)
+    # Bytes wrap around: what is taken away comes back. On a CPU `torch.where` takes several times
+    # as long.
+    return (images - picture).mul_(outside).add_(picture)

@@ -1,13 +1,13 @@
-"""Operations on single pixel values: one look-up table of 256 entries per image and channel.
+"""Operations on single pixel values, by arithmetic or by look-up tables.
 
-Invert, solarize, posterize, brightness, contrast, autocontrast and equalize differ only in how
-they fill the table, so each is a function that makes tables, and `look_up` applies any of them.
+All but equalize are a few steps of arithmetic, in the smallest type that is exact; equalize fills a
+table of 256 entries per image and channel, and `look_up` applies it.
 """
 
 import torch
 from torch import Tensor
 
-from divaug.operations.blending import blend_values, luma
+from divaug.operations.blending import blend_values, luma, to_whole
 
 __all__ = [
     "autocontrast",
@@ -34,10 +34,6 @@ def look_up(images: Tensor, tables: Tensor) -> Tensor:
     return tables.expand(n, channels, 256).gather(2, values).view(images.shape)
 
 
-def _levels(images: Tensor, dtype: torch.dtype) -> Tensor:
-    return torch.arange(256, device=images.device, dtype=dtype)
-
-
 def invert(images: Tensor) -> Tensor:
     """255 − value."""
     return 255 - images
@@ -45,9 +41,11 @@ def invert(images: Tensor) -> Tensor:
 
 def solarize(images: Tensor, threshold: Tensor) -> Tensor:
     """Invert the values at or above the threshold."""
-    v = _levels(images, torch.float64)
-    tables = torch.where(v < threshold[:, None], v, 255 - v).to(torch.uint8)
-    return look_up(images, tables[:, None])
+    highest = (threshold.ceil() - 1).to(torch.int16)  # the highest value that stays
+    # Negative where a value is higher: eight shifts make that all ones, and 255 as a byte.
+    inverted = highest[:, None, None, None] - images
+    inverted >>= 8
+    return inverted.to(torch.uint8).bitwise_xor_(images)
 
 
 def posterize(images: Tensor, bits: Tensor) -> Tensor:
@@ -58,51 +56,53 @@ def posterize(images: Tensor, bits: Tensor) -> Tensor:
 
 
 def brightness(images: Tensor, factor: Tensor) -> Tensor:
-    """Blend with black."""
-    v = _levels(images, torch.float32)
-    return look_up(images, blend_values(torch.zeros_like(v), v, factor[:, None])[:, None])
+    """Blend with black: a product, truncated."""
+    weight = factor.to(torch.float32)[:, None, None, None]
+    return to_whole(images.to(torch.float32).mul_(weight))
 
 
 def contrast(images: Tensor, factor: Tensor) -> Tensor:
     """Blend with the mean grey level, rounded to a whole number."""
-    grey = luma(images)
-    total = grey.flatten(1).sum(1, dtype=torch.int64)
-    count = grey[0].numel()
+    pixels = images.to(torch.float32)
+    # Sums of a row stay below 2**24, so float32 holds them exactly.
+    total = luma(pixels).sum(3).to(torch.int64).flatten(1).sum(1)
+    count = images.shape[2] * images.shape[3]
     mean = (2 * total + count).div(2 * count, rounding_mode="floor").to(torch.float32)
-    v = _levels(images, torch.float32)
-    return look_up(images, blend_values(mean[:, None], v, factor[:, None])[:, None])
+    return blend_values(mean[:, None, None, None], pixels, factor[:, None, None, None])
 
 
 def autocontrast(images: Tensor) -> Tensor:
     """Stretch each channel so that its extremes become 0 and 255; a one-valued channel stays."""
-    low = images.amin((2, 3)).to(torch.float64)
-    high = images.amax((2, 3)).to(torch.float64)
+    flat = images.flatten(2)
+    low, high = flat.amin(2).to(torch.float64), flat.amax(2).to(torch.float64)
     # Float64, in Pillow's order of operations: its rounding errors decide some of the values. A
     # true division of tensors: `255.0 / tensor` would multiply by the rounded reciprocal.
-    scale = torch.full_like(low, 255.0).div_((high - low).clamp(min=1))
-    offset = -low * scale
-    v = _levels(images, torch.float64)
-    stretched = (v * scale[..., None] + offset[..., None]).trunc().clamp(0, 255)
-    tables = torch.where((high > low)[..., None], stretched, v).to(torch.uint8)
-    return look_up(images, tables)
+    scale = torch.full_like(low, 255.0).div_((high - low).clamp_(min=1))
+    offset = torch.where(high > low, -low * scale, 0.0)
+    scale = torch.where(high > low, scale, 1.0)
+    stretched = flat.to(torch.float64).mul_(scale[..., None]).add_(offset[..., None])
+    return to_whole(stretched).view(images.shape)
 
 
 def histogram(images: Tensor) -> Tensor:
     """Counts of the 256 values, per image and channel: int64 `[n,C,256]`."""
     n, channels = images.shape[:2]
-    row = torch.arange(n * channels, device=images.device, dtype=torch.int32) * 256
-    keys = images.reshape(n * channels, -1).to(torch.int32) + row[:, None]
+    # Keys are the value and the number of the channel; short ones where they fit are quicker.
+    kind = torch.int16 if n * channels <= 128 else torch.int32
+    first = torch.arange(0, n * channels * 256, 256, device=images.device, dtype=kind)
+    keys = images.reshape(n * channels, -1).to(kind).add_(first[:, None])
     return torch.bincount(keys.flatten(), minlength=n * channels * 256).view(n, channels, 256)
 
 
 def equalize(images: Tensor) -> Tensor:
     """Flatten each channel's histogram by Pillow's rule; a channel with step 0 stays."""
     count = histogram(images)
-    v = _levels(images, torch.int64)
-    last = torch.where(count > 0, v, 0).amax(2, keepdim=True)  # the last non-empty bin
-    step = (count.sum(2, keepdim=True) - count.gather(2, last)).div(255, rounding_mode="floor")
-    below = count.cumsum(2) - count
-    safe = step.clamp(min=1)
-    flattened = (below + step.div(2, rounding_mode="floor")).div(safe, rounding_mode="floor")
-    tables = torch.where(step > 0, flattened.clamp(max=255), v).to(torch.uint8)
+    last = images.flatten(2).amax(2).to(torch.int64)  # the last non-empty bin
+    others = images.shape[2] * images.shape[3] - count.gather(2, last[..., None])
+    step = others.div_(255, rounding_mode="floor")
+    below = (count.cumsum(2) - count).add_(step >> 1).to(torch.float64)
+    # Whole numbers below 2**27: a quotient that is not whole is never rounded to a whole number.
+    flattened = to_whole(below.div_(step.clamp(min=1)))
+    level = torch.arange(256, device=images.device, dtype=torch.uint8)
+    tables = torch.where(step > 0, flattened, level)
     return look_up(images, tables)
