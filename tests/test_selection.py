@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from divaug import select, variance_diversity
-from divaug.selection import METHODS, _products, squared_distances
+from divaug import products, select, variance_diversity
+from divaug.selection import METHODS, squared_distances
 from tests.reference import kmeanspp_loops as loops
 
 DRAWN = ("kmeans++", "uniform", "greedy")
@@ -318,13 +318,26 @@ def test_a_backend_that_cannot_run_is_refused_with_its_reason():
         select(torch.rand(2, 8, 3), 2, method="exact", backend="triton")
 
 
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("E", [1, 2, 3, 8, 9])
-def test_products_are_the_same_from_either_library(E):
+def test_products_are_the_same_from_either_library(E, threads, monkeypatch):
+    """And from whole numbers of any size in Python, with sums that are those of the vectors."""
+    monkeypatch.setattr(products, "CHUNK_NUMBERS", 2 * E * 37)  # six images are three chunks
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     g = torch.Generator().manual_seed(E)
-    rows = torch.randint(0, 1 << 20, (6, E + 1, 37), generator=g).double()
-    rows[2, 0, 5] = math.nan
-    expected = torch.bmm(rows[:, :-1], rows.transpose(1, 2))
-    assert torch.equal(_products(rows).nan_to_num(-1.0), expected.nan_to_num(-1.0))
+    probs = (3 * torch.randn(6, E, 37, generator=g)).softmax(-1)
+    probs[4, 0, 0] = -0.25  # counts as 0, in a chunk of its own kind
+    found = products.products_and_sums(probs)
+    assert torch.equal(found, products._on_device(probs))
+    whole = (probs.double().clamp(0, 1) * (1 << 26)).floor().to(torch.int64).tolist()
+    for image, expected in zip(found.tolist(), whole, strict=True):
+        for row, a in zip(image, expected, strict=True):
+            dots = [sum(x * y for x, y in zip(a, b, strict=True)) for b in expected]
+            assert row == [*dots, sum(a)]
+    probs[2, 0, 5] = math.nan
+    broken = products.products_and_sums(probs)
+    assert torch.equal(broken.isnan(), products._on_device(probs).isnan())
+    assert torch.equal(broken.isnan().nonzero()[:, 0].unique(), torch.tensor([2]))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

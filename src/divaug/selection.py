@@ -11,61 +11,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from divaug import kernels
-from divaug.fixed_point import BITS, LARGEST_SUM
+from divaug.fixed_point import LARGEST_SUM
 from divaug.operations.checks import unknown_name
+from divaug.products import products_and_sums
 from divaug.randomness import Purpose, Stream, check_index, check_seed, check_step
 
 __all__ = ["METHODS", "Method", "select", "squared_distances"]
 
-#: Probabilities worked on at a time: as many as a core's cache holds.
-CHUNK_NUMBERS = 1 << 19
 MAX_CANDIDATES = 64
 MAX_SUBSETS = 20_000
 
 
-def _products(rows: Tensor) -> Tensor:
-    """Scalar products `[n,E,E+1]` of the first E rows of float64 `[n,E+1,D]` with all of them."""
-    few = rows[:, :-1]
-    if rows.device.type != "cpu":
-        return torch.bmm(few, rows.transpose(1, 2))
-    # For so few rows NumPy's library takes less than half the time of torch's on a CPU. What the
-    # upper half has multiplied with the lower is not multiplied again.
-    E = few.shape[1]
-    half = E // 2
-    a, b = few.numpy(), rows.numpy().transpose(0, 2, 1)
-    found = np.empty((len(a), E, E + 1))
-    with np.errstate(invalid="ignore"):
-        np.matmul(a[:, :half], b, out=found[:, :half])
-        np.matmul(a[:, half:], b[:, :, half:], out=found[:, half:, half:])
-    found[:, half:, :half] = found[:, :half, half:E].transpose(0, 2, 1)
-    return torch.from_numpy(found)
-
-
 def squared_distances(probs: Tensor) -> tuple[Tensor, Tensor]:
     """Squared distances `[B,E,E]` in units of 2**-52, and which of them are finite."""
-    B, E, D = probs.shape
-    chunk = max(1, min(B, CHUNK_NUMBERS // (E * D)))
-    scaled = torch.empty((chunk, E, D), dtype=torch.float32, device=probs.device)
-    # The last row is all ones: a product with it is a sum, as exact as the others.
-    rows = torch.ones((chunk, E + 1, D), dtype=torch.float64, device=probs.device)
-    found = []
-    for part in torch.split(probs.detach(), chunk):
-        # Cast first: a double beyond float32 is as infinite here as in the kernel.
-        single = part.to(torch.float32)
-        whole = torch.mul(single, 1 << BITS, out=scaled[: len(part)])
-        # Zero times what is not finite is not a number, and neither is any sum with it.
-        whole.clamp_(0, 1 << BITS).floor_().add_(single, alpha=0)
-        rows[: len(part), :E] = whole
-        found.append(_products(rows[: len(part)]))
-    products = torch.cat(found)
-    probable = products[:, :, E] <= LARGEST_SUM
+    products = products_and_sums(probs)
+    probable = products[:, :, -1] <= LARGEST_SUM
     # |a − b|² = a·a + b·b − 2·a·b, each product exact in whatever order its sum is taken.
-    dot = products[:, :, :E].nan_to_num().to(torch.int64)
+    dot = products[:, :, :-1].nan_to_num().to(torch.int64)
     square = dot.diagonal(dim1=1, dim2=2)
     distance = (square[:, :, None] + square[:, None, :]).sub_(dot, alpha=2)
     return distance, probable[:, :, None] & probable[:, None, :]
