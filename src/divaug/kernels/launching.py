@@ -48,7 +48,8 @@ def launch(
         device.index,
         addresses % ALIGNMENT,  # zero where all are aligned
         tuple([tensor.dtype for tensor in tensors]),
-        tuple([number.__class__ is int and number >> 31 for number in numbers]),  # 32 bits or more
+        # Whether a number takes more than 32 bits; nothing where it has a fraction.
+        tuple([number >> 31 if isinstance(number, int) else None for number in numbers]),
         tuple(constants.values()),
         tuple(options.values()),
     )
