@@ -21,6 +21,7 @@ STAGES = (
     ("operations",),
     ("randomness",),
     ("fixed_point",),
+    ("products",),
     ("subpolicies",),
     ("policies",),
     ("kernels",),
