@@ -29,8 +29,9 @@ def products_and_sums(probs: Tensor) -> Tensor:
         probs: `[B,E,D]`, of any float dtype, on any device.
 
     Returns:
-        float64 `[B,E,E+1]`: the products in units of 2**-52 and, last, the sums in units of 2**-26.
-        What belongs to a vector that is not finite is not a number.
+        float64 `[E,E+1,B]`, images on the last axis since the others are short: the products in
+        units of 2**-52 and, last, the sums in units of 2**-26. What belongs to a vector that is not
+        finite is not a number.
     """
     # Cast first: a double beyond float32 is as infinite here as in the kernel.
     single = probs.detach().to(torch.float32)
@@ -57,7 +58,7 @@ def _on_device(probs: Tensor) -> Tensor:
         mine = rows[: len(part)]
         mine[:, :E] = whole
         found.append(torch.bmm(mine[:, :E], mine.transpose(1, 2)))
-    return torch.cat(found)
+    return torch.cat(found).permute(1, 2, 0).contiguous()
 
 
 def _on_cpu(probs: Tensor) -> Tensor:
@@ -79,7 +80,7 @@ def _on_cpu(probs: Tensor) -> Tensor:
     elif threads:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(share, range(threads)))
-    return torch.from_numpy(found)
+    return torch.from_numpy(np.ascontiguousarray(found.transpose(1, 2, 0)))
 
 
 def _worker(shape_of: _Floats) -> Callable[[_Floats, _Floats], None]:

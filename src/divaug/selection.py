@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,63 +30,87 @@ MAX_SUBSETS = 20_000
 
 def squared_distances(probs: Tensor) -> tuple[Tensor, Tensor]:
     """Squared distances `[B,E,E]` in units of 2**-52, and which of them are finite."""
-    products = products_and_sums(probs)
-    probable = products[:, :, -1] <= LARGEST_SUM
-    # |a − b|² = a·a + b·b − 2·a·b, each product exact in whatever order its sum is taken.
-    dot = products[:, :, :-1].nan_to_num().to(torch.int64)
-    square = dot.diagonal(dim1=1, dim2=2)
-    distance = (square[:, :, None] + square[:, None, :]).sub_(dot, alpha=2)
-    return distance, probable[:, :, None] & probable[:, None, :]
+    distance, usable = _distances(torch, products_and_sums(probs))
+    return distance.permute(2, 0, 1), usable.permute(2, 0, 1)
 
 
-def _pick(weight: Tensor, word: Tensor) -> Tensor:
-    """Draw j `[B]` with probability proportional to the whole numbers `weight` [B,E]."""
-    total = weight.cumsum(1)
-    last = total[:, -1]
+# Below, arrays have their images on the last axis, [E,B], where both libraries are fast: the other
+# axes are short.
+
+
+def _distances(xp: Any, products: Any) -> tuple[Any, Any]:
+    """Squared distances `[E,E,B]` from products `[E,E+1,B]`, and which are finite."""
+    probable = products[:, -1] <= LARGEST_SUM
+    # |a − b|² = a·a + b·b − 2·a·b, each product exact in whatever order its sum is taken. What is
+    # not a number becomes an arbitrary one: it is not usable.
+    with np.errstate(invalid="ignore"):
+        dot = xp.asarray(products[:, :-1], dtype=xp.int64, copy=True)
+    each = xp.arange(len(dot))
+    square = dot[each, each]
+    distance = square[:, None] + square[None] - 2 * dot
+    return distance, probable[:, None] & probable[None]
+
+
+def _pick(weight: Any, word: Any) -> Any:
+    """Draw j `[B]` with probability proportional to the whole numbers `weight` [E,B]."""
+    total = weight.cumsum(0)
+    last = total[-1]
     # floor(word · total / 2**32) without leaving 64 bits: split the total at bit 32.
     high, low = last >> 32, last & 0xFFFFFFFF
     point = word * high + (((word * low) >> 32) & 0xFFFFFFFF)
-    return (total <= point[:, None]).sum(1).clamp(max=weight.shape[1] - 1)
+    return (total <= point).sum(0).clip(max=len(weight) - 1)
 
 
-def _distance_weight(nearest: Tensor) -> Tensor:
+def _distance_weight(_xp: Any, nearest: Any) -> Any:
     return nearest
 
 
-def _farthest_weight(nearest: Tensor) -> Tensor:
-    position = torch.arange(nearest.shape[1], device=nearest.device)
-    return torch.where(position == nearest.argmax(1, keepdim=True), nearest, 0)
+def _farthest_weight(xp: Any, nearest: Any) -> Any:
+    position = xp.arange(len(nearest), device=nearest.device)
+    return xp.where(position[:, None] == nearest.argmax(0), nearest, 0)
 
 
-def _uniform(probs: Tensor, S: int, words: Tensor) -> Tensor:
+def _uniform(xp: Any, probs: Tensor, S: int, words: Any) -> Any:
     """S candidates without replacement, whatever the model says of them."""
-    free = torch.ones(probs.shape[:2], dtype=torch.int64, device=probs.device)
+    free = xp.ones((probs.shape[1], len(probs)), dtype=xp.int64, device=words.device)
+    position = xp.arange(len(free), device=words.device)[:, None]
     chosen = []
     for t in range(S):
-        chosen.append(_pick(free, words[:, t]))
-        free = free.scatter(1, chosen[-1][:, None], 0)
-    return torch.stack(chosen, 1)
+        chosen.append(_pick(free, words[t]))
+        free = free * (position != chosen[-1])
+    return xp.stack(chosen, 1)
 
 
-def _seeding(probs: Tensor, S: int, words: Tensor, weigh: Callable[[Tensor], Tensor]) -> Tensor:
+def _seeding(xp: Any, probs: Tensor, S: int, words: Any, weigh: Callable[[Any, Any], Any]) -> Any:
     """Algorithm 2: the first centre uniform, each next one drawn by `weigh`."""
-    far = torch.iinfo(torch.int64).max
-    distance, usable = squared_distances(probs)
-    distance = torch.where(usable, distance, far)
-    free = torch.ones(probs.shape[:2], dtype=torch.int64, device=probs.device)
-    chosen = [_pick(free, words[:, 0])]
-    nearest = torch.full_like(free, far)  # E_t²(x): squared distance to the nearest centre so far
+    distance, usable = _distances(xp, _arrays(xp, products_and_sums(probs)))
+    far = int(xp.iinfo(xp.int64).max)
+    flat = xp.where(usable, distance, far).reshape(-1)
+    free = xp.ones(tuple(distance.shape[1:]), dtype=xp.int64, device=words.device)
+    position = xp.arange(len(free), device=words.device)[:, None]
+    place = xp.arange(len(free) * free.shape[1], device=words.device)
+    chosen = [_pick(free, words[0])]
+    nearest = xp.full_like(free, far)  # E_t²(x): squared distance to the nearest centre so far
     for t in range(1, S):
-        c = chosen[-1][:, None]
-        free = free.scatter(1, c, 0)
-        reach = distance.gather(1, c[:, :, None].expand(-1, 1, distance.shape[2]))[:, 0]
+        others = position != chosen[-1]
+        free = free * others
+        # Row c of the distances, c another one for each image.
+        nearest = xp.minimum(nearest, flat[chosen[-1] * len(place) + place.reshape(free.shape)])
         # A centre is at no distance from itself, so it is never chosen again.
-        nearest = torch.minimum(nearest, reach).scatter_(1, c, 0)
-        weight = weigh(torch.where(nearest == far, 0, nearest))
+        nearest = nearest * others
+        weight = weigh(xp, xp.where(nearest == far, 0, nearest))
         # Nothing left is at any distance (or finite): uniform among those not yet chosen.
-        none = weight.sum(1, keepdim=True) == 0
-        chosen.append(_pick(torch.where(none, free, weight), words[:, t]))
-    return torch.stack(chosen, 1)
+        none = weight.sum(0) == 0
+        chosen.append(_pick(xp.where(none, free, weight), words[t]))
+    return xp.stack(chosen, 1)
+
+
+def _kmeanspp(xp: Any, probs: Tensor, S: int, words: Any) -> Any:
+    return _seeding(xp, probs, S, words, _distance_weight)
+
+
+def _greedy(xp: Any, probs: Tensor, S: int, words: Any) -> Any:
+    return _seeding(xp, probs, S, words, _farthest_weight)
 
 
 @lru_cache(maxsize=32)
@@ -92,7 +118,7 @@ def _subsets(E: int, S: int, device: torch.device) -> Tensor:
     return torch.tensor(list(itertools.combinations(range(E), S)), device=device)
 
 
-def _exact(probs: Tensor, S: int, _words: Tensor) -> Tensor:
+def _exact(_xp: Any, probs: Tensor, S: int, _words: Any) -> Any:
     """The subset of largest Variance Diversity; the first of equal ones."""
     E = probs.shape[1]
     if math.comb(E, S) > MAX_SUBSETS:
@@ -114,20 +140,21 @@ class Method:
     """A rule of selection.
 
     Args:
-        run: from probabilities `[B,E,D]`, S and random words `[B,S]` to indices `[B,S]`.
+        run: from a library (NumPy or torch), probabilities `[B,E,D]`, S and random words `[S,B]`,
+            an array of that library, to indices `[B,S]`.
         needs_probs: whether the model has to be asked at all.
         kernel: the number of the same rule in the selection kernel; None where it has none.
     """
 
-    run: Callable[[Tensor, int, Tensor], Tensor]
+    run: Callable[[Any, Tensor, int, Any], Any]
     needs_probs: bool = True
     kernel: int | None = None
 
 
 METHODS: dict[str, Method] = {
-    "kmeans++": Method(lambda p, S, words: _seeding(p, S, words, _distance_weight), kernel=0),
+    "kmeans++": Method(_kmeanspp, kernel=0),
     "uniform": Method(_uniform, needs_probs=False, kernel=1),
-    "greedy": Method(lambda p, S, words: _seeding(p, S, words, _farthest_weight), kernel=2),
+    "greedy": Method(_greedy, kernel=2),
     "exact": Method(_exact),
 }
 
@@ -176,8 +203,15 @@ def select(
         from divaug.kernels.select import select_kernel
 
         return select_kernel(probs, num_selected, rule.kernel or 0, stream)
+    # The same lines run in either library: many small steps cost NumPy a fraction of torch's time.
+    xp = np if probs.device.type == "cpu" else torch
     words = stream.words(Purpose.SELECTION, 1, num_selected)[0][:, 0]
-    return rule.run(probs, num_selected, words)
+    return torch.as_tensor(rule.run(xp, probs, num_selected, _arrays(xp, words.T)))
+
+
+def _arrays(xp: Any, tensor: Tensor) -> Any:
+    """A tensor as an array of the library, the memory shared."""
+    return tensor.numpy() if xp is np else tensor
 
 
 def _check(probs: Tensor, num_selected: int) -> None:
