@@ -11,7 +11,14 @@ from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
 from divaug.policies.table import Partners
 from divaug.randomness import Stream, check_index, check_seed, check_step
-from divaug.rendering import Renderer, draw, draw_in_kernel, render, render_in_kernels
+from divaug.rendering import (
+    Renderer,
+    draw,
+    draw_in_kernel,
+    render,
+    render_around_own,
+    render_in_kernels,
+)
 from divaug.subpolicies import SubPolicies
 
 __all__ = ["expand", "replay"]
@@ -85,8 +92,12 @@ def expand(
 
 def _renderer(backend: str | None, subpolicies: SubPolicies) -> Renderer:
     """What turns these sub-policies into pixels: kernels know the sixteen operations only."""
-    lacking = kernels.without_kernel(subpolicies.names)
-    return render_in_kernels if kernels.use_triton(backend, subpolicies.device, lacking) else render
+    known = len(kernels.KERNEL_OPERATIONS)
+    # Ids are positions: the kernels can read a table that begins with theirs.
+    lacking = kernels.without_kernel(subpolicies.names[:known])
+    if not kernels.use_triton(backend, subpolicies.device, lacking):
+        return render
+    return render_in_kernels if len(subpolicies.names) == known else render_around_own
 
 
 def replay(
