@@ -34,6 +34,7 @@ STAGES = (
     ("scoring",),
     ("selection",),
     ("diversity",),
+    ("objectives",),
     ("records",),
     ("source",),
     ("plugin",),
