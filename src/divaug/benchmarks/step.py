@@ -29,6 +29,7 @@ from divaug.training.environment import environment
 from divaug.training.feeds import Batch, Inputs
 from divaug.training.graphs import run_of
 from divaug.training.hardware import Hardware, fast_settings
+from divaug.training.step import Step
 from divaug.views import Views
 
 __all__ = ["KIND", "compare", "measure", "table"]
@@ -152,7 +153,8 @@ def _where(result: dict[str, Any]) -> str:
 def _works(parts: Parts, inputs: Inputs, hardware: Hardware) -> dict[str, Callable[[], object]]:
     """The parts of a step, each as a function of nothing."""
     step, augment = parts.step, parts.augment
-    batch = parts.feed.gather(inputs)
+    assert isinstance(step, Step)
+    batch = step.gather(inputs)
     with hardware.autocast():
         images, labels = augment(batch.images, batch.labels, index=batch.indices, epoch=step.epoch)
     assert labels is not None
@@ -173,7 +175,7 @@ def _works(parts: Parts, inputs: Inputs, hardware: Hardware) -> dict[str, Callab
         step.optimizer.step()
 
     gradients = [torch.zeros_like(parameter) for parameter in step.optimizer.parameters]
-    works: dict[str, Callable[[], object]] = {"gather": lambda: parts.feed.gather(inputs)}
+    works: dict[str, Callable[[], object]] = {"gather": lambda: step.gather(inputs)}
     works |= _augmenting(parts, batch, hardware)
     return works | {"forward": forward, "forward and backward": both, "optimiser": update}
 

@@ -1,0 +1,126 @@
+"""Which images of a dataset have labels: drawn from the seed, balanced, written with the run."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from divaug.datasets import Dataset, balanced_indices
+
+__all__ = ["Split", "draw_split"]
+
+_FORMAT = "divaug.split/1"
+
+
+@dataclass(frozen=True)
+class Split:
+    """The numbers of the training images whose labels may be read.
+
+    Args:
+        labelled: positions in the dataset's training images, each once.
+        seed: what they were drawn with; None for a choice of your own.
+
+    Example:
+        >>> Split((4, 0, 2)).labelled
+        (0, 2, 4)
+    """
+
+    labelled: tuple[int, ...]
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        numbers = tuple(sorted(self.labelled))
+        if not numbers or not all(type(number) is int and number >= 0 for number in numbers):
+            raise ValueError(
+                "`labelled` must hold whole numbers from 0 on, positions of training images; "
+                f"got {self.labelled[:5]!r}."
+            )
+        if len(set(numbers)) != len(numbers):
+            raise ValueError("`labelled` must name every image once; some stand in it twice.")
+        object.__setattr__(self, "labelled", numbers)
+
+    def indices(self, device: torch.device) -> Tensor:
+        """The numbers as a tensor."""
+        return torch.tensor(self.labelled, dtype=torch.int64, device=device)
+
+    def labels_of(self, data: Dataset) -> Tensor:
+        """The labels of the labelled images, the only ones that are ever read.
+
+        Raises:
+            ValueError: an image that the dataset does not have, or a class without labels.
+        """
+        if self.labelled[-1] >= len(data.train_labels):
+            raise ValueError(
+                f"the split names image {self.labelled[-1]}, and {data.name!r} has "
+                f"{len(data.train_labels)} training images; it belongs to another dataset."
+            )
+        labels = data.train_labels[self.indices(data.train_labels.device)]
+        counts = torch.bincount(labels, minlength=data.num_classes)
+        missing = [data.class_names[i] for i in range(data.num_classes) if not int(counts[i])]
+        if missing:
+            raise ValueError(
+                f"class {missing[0]!r} has no labelled image ({len(missing)} of "
+                f"{data.num_classes} classes have none); label at least one of each class."
+            )
+        return labels
+
+    def to_json(self) -> str:
+        """Text that `from_json` turns back into an equal split."""
+        content = {"format": _FORMAT, "seed": self.seed, "labelled": list(self.labelled)}
+        return json.dumps(content) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> "Split":
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: text that is no split.
+        """
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"a split must be JSON text: {error}") from error
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise ValueError(f"a split must be a JSON object with `format` {_FORMAT!r}.")
+        numbers, seed = content.get("labelled"), content.get("seed")
+        if not isinstance(numbers, list) or not (seed is None or isinstance(seed, int)):
+            raise ValueError("a split must have a list `labelled` and a whole number `seed`.")
+        return Split(tuple(numbers), seed)
+
+    @staticmethod
+    def read(path: Path) -> "Split":
+        """Read a split from a file, such as a run's `split.json`."""
+        try:
+            return Split.from_json(path.read_text(encoding="utf-8"))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: {error}") from None
+
+
+def draw_split(data: Dataset, num_labels: int, seed: int) -> Split:
+    """Choose images to be labelled: as many of each class, but for one, and by the seed alone.
+
+    Args:
+        data: the dataset.
+        num_labels: how many; 0 for all.
+        seed: another seed chooses others. Neither method nor network has a say.
+
+    Raises:
+        ValueError: fewer labels than classes, or more than there are.
+    """
+    images, classes = len(data.train_labels), data.num_classes
+    if not num_labels:
+        return Split(tuple(range(images)), seed)
+    if num_labels > images:
+        raise ValueError(
+            f"`labels` must not exceed the {images} training images of {data.name!r}, got "
+            f"{num_labels}; ask for fewer, or for 0: all."
+        )
+    if num_labels < classes:
+        raise ValueError(
+            f"`labels` must be at least {classes}, one for each class of {data.name!r}, got "
+            f"{num_labels}."
+        )
+    chosen = balanced_indices(data.train_labels, num_labels, classes, seed=seed)
+    return Split(tuple(chosen.tolist()), seed)
