@@ -110,7 +110,8 @@ class Loop:
             return
         self._open = True
         self.stop.listen()
-        self.run.open(self.recipe, environment(self.hardware, self.processes), self._saved_step)
+        now = environment(self.hardware, self.processes)
+        self.run.open(self.recipe, now, self._saved_step, self.parts.split)
 
     def _stopping(self, together: bool) -> bool:
         """Whether to stop; several processes agree on it where they have met anyway."""

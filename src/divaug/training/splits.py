@@ -9,7 +9,10 @@ from torch import Tensor
 
 from divaug.datasets import Dataset, balanced_indices
 
-__all__ = ["Split", "draw_split"]
+__all__ = ["SPLIT", "Split", "choose_split", "draw_split"]
+
+#: The file in a run's folder.
+SPLIT = "split.json"
 
 _FORMAT = "divaug.split/1"
 
@@ -124,3 +127,21 @@ def draw_split(data: Dataset, num_labels: int, seed: int) -> Split:
         )
     chosen = balanced_indices(data.train_labels, num_labels, classes, seed=seed)
     return Split(tuple(chosen.tolist()), seed)
+
+
+def choose_split(folder: Path, given: Split | str | Path | None) -> Split | None:
+    """The split of a run: what is in its folder, if it is resumed, else what somebody gives.
+
+    Raises:
+        ValueError: both are there and differ, or a file is no split.
+    """
+    wanted = given if given is None or isinstance(given, Split) else Split.read(Path(given))
+    if not (folder / SPLIT).is_file():
+        return wanted
+    known = Split.read(folder / SPLIT)
+    if wanted is not None and wanted.labelled != known.labelled:
+        raise ValueError(
+            f"the run in {folder} was started with another split; resume it without one, or write "
+            "to another folder."
+        )
+    return known
