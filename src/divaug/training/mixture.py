@@ -147,10 +147,11 @@ def mix(
     """
     others = data.train_images if unlabelled is None else unlabelled
     _check(others, data)
+    labels = split.labels_of(data)
     numbers = split.indices(data.train_images.device)
     return Mixture(
         data.train_images[numbers].to(device).contiguous(),
-        split.labels_of(data).to(device),
+        labels.to(device),
         numbers.to(device),
         others.to(device).contiguous(),
         recipe,
