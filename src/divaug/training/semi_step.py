@@ -85,10 +85,10 @@ class SemiStep:
         # The network is asked in one autocast region and trained in another: see `autocast`.
         with self.hardware.autocast():
             views, _ = self.augment(batch.images, None, index=batch.indices, epoch=self.epoch)
-        labelled = self._weakly(batch.labelled.images, batch.labelled.indices, Role.LABELLED)
-        originals = self._weakly(batch.images, batch.indices, Role.WEAK)
+        labelled = self.weakly(batch.labelled.images, batch.labelled.indices, Role.LABELLED)
+        originals = self.weakly(batch.images, batch.indices, Role.WEAK)
         self.optimizer.zero_grad()
-        given, original, augmented = self._predict(labelled, originals, views)
+        given, original, augmented = self.predict(labelled, originals, views)
         supervised = self._supervised(given, batch.labelled.labels)
         recipe, apart = self.recipe, augmented.view(len(original), self.augment.views, -1)
         unlabelled, mask = self.unlabelled_loss(
@@ -102,7 +102,7 @@ class SemiStep:
         losses = (loss.detach(), supervised.detach(), unlabelled.detach())
         self._count(losses, given.detach(), batch.labelled.labels, apart.detach(), mask)
 
-    def _weakly(self, images: Tensor, index: Tensor, role: Role) -> Tensor:
+    def weakly(self, images: Tensor, index: Tensor, role: Role) -> Tensor:
         """Crop and flip, drawn anew at every step, in each role by itself."""
         candidates, _ = expand(
             images,
@@ -117,7 +117,7 @@ class SemiStep:
         )
         return candidates.flatten(0, 1)
 
-    def _predict(
+    def predict(
         self, labelled: Tensor, originals: Tensor, views: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of the three, in three passes or in one; no gradient reaches the originals'."""
