@@ -67,7 +67,7 @@ def train(
     given = {"objective": objective, "seed": seed}
     texts = [f"{name}={value}" for name, value in given.items() if value is not None]
     chosen = recipes.recipe(recipe or recipes.family_of(objective or ""))
-    resolved = recipes.override(chosen, [*texts, *(changes or [])])
+    resolved = recipes.override(chosen, [*(changes or []), *texts])
     if labels is not None:
         resolved = recipes.relabel(resolved, labels)
     first = wanted().first
