@@ -251,6 +251,16 @@ class TestLabels:
         with pytest.raises(ValueError, match="started with another split"):
             choose_split(tmp_path, Split((1, 2)))
 
+    def test_a_run_goes_on_with_the_unlabelled_images_it_began_with(self, tmp_path):
+        images, recipe = toy_data(seed=7).train_images, semi_recipe()
+        run(recipe, tmp_path / "run", unlabelled=images, reporter=StopAfter(2))
+        for other in (None, images[:-1], images.flip(0)):
+            with pytest.raises(ValueError, match="started with other unlabelled images"):
+                run(recipe, tmp_path / "run", resume=True, unlabelled=other)
+        assert run(recipe, tmp_path / "run", resume=True, unlabelled=images.clone()).finished
+        run(recipe, tmp_path / "whole", unlabelled=images)
+        assert same_story(tmp_path / "whole", tmp_path / "run")
+
     @pytest.mark.parametrize(
         "text", ["{", "[]", '{"format": "divaug.split/1"}', '{"format": "other", "labelled": [1]}',
                  '{"format": "divaug.split/1", "labelled": [1, 1], "seed": 0}',

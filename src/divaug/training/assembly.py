@@ -21,7 +21,7 @@ from divaug.training.mixture import mix
 from divaug.training.networks import build_network, compiled, forward_of
 from divaug.training.optimization import SGD
 from divaug.training.semi_step import SemiStep
-from divaug.training.splits import Split, draw_split
+from divaug.training.splits import Split, draw_split, fingerprint
 from divaug.training.step import Step, TrainingStep
 
 __all__ = ["STREAMED_SIZE", "Parts", "assemble", "build_augmenter", "build_network", "test_set_of"]
@@ -173,7 +173,8 @@ def _semi_supervised(
             f"objective {recipe.objective!r} needs a dataset in memory, and {data.name!r} is a "
             "folder of images; write its images to an .npz file."
         )
-    chosen = split or draw_split(data, recipe.labels, recipe.seed)
+    drawn = split or draw_split(data, recipe.labels, recipe.seed)
+    chosen = replace(drawn, unlabelled=fingerprint(unlabelled))
     default = default_of(recipe.dataset, data)
     feed = mix(data, chosen, unlabelled, recipe, processes, hardware.device)
     network = build_network(recipe, data, hardware)

@@ -70,7 +70,8 @@ def train(
     folder = Path(out)
     check_folder(folder, recipe, resume)
     found, record = resumed_data(recipe, data, folder, resume=resume)
-    chosen, others = choose_split(folder, split), unlabelled_images(unlabelled)
+    others = unlabelled_images(unlabelled)
+    chosen = choose_split(folder, split, others)
     with fast_settings(hardware), joined(processes, hardware.device), Interruption() as stop:
         parts = assemble(recipe, found, hardware, processes, split=chosen, unlabelled=others)
         processes.wait()  # until all have seen the folder as it was

@@ -1,5 +1,6 @@
 """Which images of a dataset have labels: drawn from the seed, balanced, written with the run."""
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from divaug.datasets import Dataset, balanced_indices
 
-__all__ = ["SPLIT", "Split", "choose_split", "draw_split"]
+__all__ = ["SPLIT", "Split", "choose_split", "draw_split", "fingerprint"]
 
 #: The file in a run's folder.
 SPLIT = "split.json"
@@ -24,6 +25,7 @@ class Split:
     Args:
         labelled: positions in the dataset's training images, each once.
         seed: what they were drawn with; None for a choice of your own.
+        unlabelled: fingerprint of the unlabelled images; None where they are the training images.
 
     Example:
         >>> Split((4, 0, 2)).labelled
@@ -32,6 +34,7 @@ class Split:
 
     labelled: tuple[int, ...]
     seed: int | None = None
+    unlabelled: str | None = None
 
     def __post_init__(self) -> None:
         numbers = tuple(sorted(self.labelled))
@@ -71,7 +74,12 @@ class Split:
 
     def to_json(self) -> str:
         """Text that `from_json` turns back into an equal split."""
-        content = {"format": _FORMAT, "seed": self.seed, "labelled": list(self.labelled)}
+        content = {
+            "format": _FORMAT,
+            "seed": self.seed,
+            "unlabelled": self.unlabelled,
+            "labelled": list(self.labelled),
+        }
         return json.dumps(content) + "\n"
 
     @staticmethod
@@ -88,9 +96,12 @@ class Split:
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
             raise ValueError(f"a split must be a JSON object with `format` {_FORMAT!r}.")
         numbers, seed = content.get("labelled"), content.get("seed")
-        if not isinstance(numbers, list) or not (seed is None or isinstance(seed, int)):
+        others = content.get("unlabelled")
+        if not isinstance(numbers, list) or not isinstance(seed, int | None):
             raise ValueError("a split must have a list `labelled` and a whole number `seed`.")
-        return Split(tuple(numbers), seed)
+        if not isinstance(others, str | None):
+            raise ValueError("`unlabelled` of a split must be text, or null.")
+        return Split(tuple(numbers), seed, others)
 
     @staticmethod
     def read(path: Path) -> "Split":
@@ -129,11 +140,23 @@ def draw_split(data: Dataset, num_labels: int, seed: int) -> Split:
     return Split(tuple(chosen.tolist()), seed)
 
 
-def choose_split(folder: Path, given: Split | str | Path | None) -> Split | None:
+def fingerprint(images: Tensor | None) -> str | None:
+    """Sixteen hexadecimal digits that follow from every byte; None of nothing."""
+    if images is None:
+        return None
+    content = hashlib.sha256(repr(tuple(images.shape)).encode())
+    content.update(images.cpu().contiguous().numpy().tobytes())
+    return content.hexdigest()[:16]
+
+
+def choose_split(
+    folder: Path, given: Split | str | Path | None, unlabelled: Tensor | None = None
+) -> Split | None:
     """The split of a run: what is in its folder, if it is resumed, else what somebody gives.
 
     Raises:
-        ValueError: both are there and differ, or a file is no split.
+        ValueError: both are there and differ, or so do the unlabelled images, or a file is no
+            split.
     """
     wanted = given if given is None or isinstance(given, Split) else Split.read(Path(given))
     if not (folder / SPLIT).is_file():
@@ -143,5 +166,10 @@ def choose_split(folder: Path, given: Split | str | Path | None) -> Split | None
         raise ValueError(
             f"the run in {folder} was started with another split; resume it without one, or write "
             "to another folder."
+        )
+    if known.unlabelled != fingerprint(unlabelled):
+        raise ValueError(
+            f"the run in {folder} was started with other unlabelled images; give it the same ones "
+            "(--unlabelled), or write to another folder."
         )
     return known
