@@ -381,7 +381,7 @@ def test_a_compiled_network_is_evaluated_on_batches_of_one_shape(chunk):
 def test_evaluating_reuses_what_scoring_compiled(monkeypatch, dtype):
     """The same shape, dtype, layout and mode: after training nothing is compiled anew."""
     monkeypatch.setattr(
-        "divaug.training.assembly._compiled",
+        "divaug.training.assembly.compiled",
         lambda network: torch.compile(network, dynamic=False, backend="eager"),
     )
     hardware = Hardware(torch.device("cpu"), dtype, compiled=True)
