@@ -69,6 +69,7 @@ APART = {
     "channels last": (1, 3, 9, 7, 12, policies.Uniform(), RGB, {"channels_last": True}),
     "grey": (1, 1, 23, 29, 12, policies.Uniform("released"), GREY, {}),
     "two rounds": (1, 3, 8, 8, 8, policies.RandAugment(3, 14), RGB, {}),
+    "own operations": (1, 3, 9, 7, 6, OWN, RGB, {}),
 }
 
 #: At full size, for a GPU.
