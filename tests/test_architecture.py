@@ -30,6 +30,7 @@ STAGES = (
     ("photometric",),
     ("default_augmentation",),
     ("rendering",),
+    ("own_operations",),
     ("expansion",),
     ("scoring",),
     ("selection",),

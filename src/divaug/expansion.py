@@ -7,18 +7,12 @@ from divaug import kernels
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
+from divaug.own_operations import render_around_own
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
 from divaug.policies.table import Partners
 from divaug.randomness import Stream, check_index, check_seed, check_step
-from divaug.rendering import (
-    Renderer,
-    draw,
-    draw_in_kernel,
-    render,
-    render_around_own,
-    render_in_kernels,
-)
+from divaug.rendering import Renderer, draw, draw_in_kernel, render, render_in_kernels
 from divaug.subpolicies import SubPolicies
 
 __all__ = ["expand", "replay"]

@@ -1,15 +1,14 @@
 """From sub-policies to candidates: draw and render, in batched PyTorch or in kernels."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, finish
-from divaug.operations.execution import transform_in_place, transform_where_drawn
-from divaug.operations.table import OPERATIONS, Operation
+from divaug.operations.execution import transform_in_place
+from divaug.operations.table import Operation
 from divaug.policies import Policy
 from divaug.policies.base import TablePolicy
 from divaug.policies.table import Partners
@@ -22,7 +21,6 @@ __all__ = [
     "draw",
     "draw_in_kernel",
     "render",
-    "render_around_own",
     "render_in_kernels",
 ]
 
@@ -199,59 +197,3 @@ def render_in_kernels(
             target = out[start * E : stop * E]
             finish(between, default, draws.rows(start, stop), target, jitter)
     return _by_image(out, E)
-
-
-def render_around_own(
-    originals: Tensor,
-    subpolicies: SubPolicies,
-    default: DefaultAugmentation | None,
-    draws: DefaultDraws | None,
-    pool: Tensor,
-    dtype: torch.dtype,
-    channels_last: bool,
-) -> Tensor:
-    """As `render_in_kernels`, where operations beyond the sixteen have no kernel.
-
-    Slot by slot the kernels apply what they know; every other operation is then applied to all
-    candidates and kept where it was drawn. The host never learns what was drawn.
-    """
-    E, known = subpolicies.shape[1], len(OPERATIONS)
-    own = dict(enumerate(subpolicies.operations[known:], known))
-    flat = subpolicies.flatten()
-    candidates = originals.repeat_interleave(E, 0)
-    for k in range(flat.shape[1]):
-        slot = _slot(flat, k, known)
-        made = render_in_kernels(candidates, slot, None, None, pool, torch.uint8, False)
-        candidates = made.flatten(0, 1)
-        transform_where_drawn(
-            candidates,
-            torch.where(flat.applied[:, k], flat.operation[:, k], -1),
-            flat.argument[:, k],
-            flat.center[:, k],
-            pool,
-            flat.partner[:, k],
-            own,
-        )
-    apart = draws.apart() if draws is not None else None
-    nothing = _slots(flat, slice(0, 0))
-    out = render_in_kernels(candidates, nothing, default, apart, pool, dtype, channels_last)
-    return _by_image(out.flatten(0, 1), E)
-
-
-def _slots(subpolicies: SubPolicies, slots: slice) -> SubPolicies:
-    """Some slots of sub-policies `[N,K]`, each for an image of its own: `[N,1,k]`."""
-    tensors: dict[str, Any] = {
-        name: tensor[:, None, slots] for name, tensor in subpolicies.tensors().items()
-    }
-    return SubPolicies(**tensors)
-
-
-def _slot(subpolicies: SubPolicies, k: int, known: int) -> SubPolicies:
-    """One slot, in which only operations that the kernels know are applied."""
-    this = _slots(subpolicies, slice(k, k + 1))
-    theirs = this.operation < known
-    return replace(
-        this,
-        operation=torch.where(theirs, this.operation, -1),
-        applied=this.applied & theirs,
-    )
