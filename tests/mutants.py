@@ -23,11 +23,17 @@ NEEDED = 0.9
 TIMEOUT = 120.0  # seconds; a mutant that hangs is noticed
 
 PIXELS = ["test_operations_pillow.py", "test_operations_laws.py", "test_operations_floats.py"]
-REST = ["test_operations_layouts.py", "test_operations_errors.py", "test_magnitude.py"]
+REST = [
+    "test_operations_layouts.py",
+    "test_operations_errors.py",
+    "test_magnitude.py",
+    "test_operations_further.py",
+]
 # The tests most likely to notice come first: most mutants then cost little but the start.
 FIRST = {
     "application.py": "test_operations_floats.py",
     "checks.py": "test_operations_errors.py",
+    "further.py": "test_operations_further.py",
     "execution.py": "test_operations_laws.py",
     "magnitude.py": "test_magnitude.py",
     "table.py": "test_operations_errors.py",
@@ -159,6 +165,18 @@ MUTANTS: dict[str, list[tuple[str, str]]] = {
         ('"threshold", 0.0, 256.0', '"threshold", 0.0, 255.0'),
         ("8.0, whole=True", "8.0"),
         ("_strength(geometry.translate_x)", "_strength(geometry.translate_y)"),
+    ],
+    "further.py": [
+        ("images.flip(3)", "images.flip(2)"),
+        ("height < 5 or width < 5", "height < 6 or width < 6"),
+        ("(ring + 8) >> 4", "(ring + 7) >> 4"),
+        ("values[:, :, 1:-1, 1:-1], 3)", "values[:, :, 2:-2, 2:-2], 1)"),
+        ("center - 1.0 + 0.5", "center - 1.0"),
+        ("* (1 << PRECISION) + 0.5)", "* (1 << PRECISION))"),
+        ("1 << (PRECISION - 1)", "1 << (PRECISION - 2)"),
+        ("(height - cut).round() - start", "(width - cut).round() - start"),
+        ("start = cut.round()", "start = (cut + 0.5).floor()"),
+        ("(min(height, width) - 1) // 2", "(max(height, width) - 1) // 2"),
     ],
     "magnitude.py": [
         ("_ENHANCE = Range(1.0, 0.9", "_ENHANCE = Range(1.0, 0.8"),

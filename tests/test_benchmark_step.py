@@ -4,8 +4,10 @@ import time
 
 import pytest
 
+from divaug.benchmarks import semi_step
 from divaug.benchmarks.step import measure
 from divaug.recipes import override, recipe
+from tests.test_semi_supervised import semi_recipe
 from tests.training_helpers import toy_data, toy_recipe
 
 
@@ -51,3 +53,23 @@ def test_random_images_stand_in_for_known_datasets_only():
         measure(recipe("imagenet-resnet-50-divaug"), "cpu")
     small = override(recipe("demo-default"), ["batch_size=4"])
     assert measure(small, "cpu", repeats=1, steps=1)["views"] == 1
+
+
+@pytest.mark.parametrize(
+    ("augmenter", "extra"), [("random", set()), ("divaug", {"score", "select"})]
+)
+def test_the_semi_supervised_step_is_held_against_its_passes(augmenter, extra):
+    recipe = semi_recipe(augmenter=augmenter, labels=0)
+    found = semi_step.measure(recipe, "cpu", repeats=3, steps=1, data=toy_data())
+    assert set(found["parts_ms"]) == {"gather", "expand", "weak", "optimiser"} | extra
+    assert found["ratio"] == found["step_ms"]["median"] / found["passes_ms"]
+    assert found["passes_ms"] > found["parts_ms"].get("score", 0.0)
+    whole = {"benchmark": "semi-step", "cases": [found], "environment": found["environment"]}
+    shown = semi_step.table(whole)
+    assert shown.rows[0][1] == "6 + 8"
+    assert shown.rows[0][5] == f"{found['ratio']:.2f}"
+
+
+def test_a_supervised_recipe_has_no_such_ratio():
+    with pytest.raises(ValueError, match="'toy' has no unlabelled images to time"):
+        semi_step.measure(toy_recipe(), "cpu", repeats=3, steps=1, data=toy_data())

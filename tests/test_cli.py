@@ -16,7 +16,7 @@ from divaug.cli import app, run
 from divaug.cli import console as console_module
 from divaug.cli.options import parse_size
 from divaug.models import build
-from divaug.operations import OPERATIONS
+from divaug.operations.further import EVERY
 from divaug.operations.magnitude import SPACES, argument
 
 
@@ -51,7 +51,7 @@ def test_version_and_help():
 def test_operations_lists_every_operation_of_the_space_with_its_arguments(space):
     lines = call("operations", "--space", space, "--size", "64x48").output.splitlines()
     rows = {line.split()[0]: line for line in lines if line.split()[:1]}
-    assert [name for name in rows if name in OPERATIONS] == list(SPACES[space])
+    assert [name for name in rows if name in EVERY] == list(SPACES[space])
     for name, entry_ in SPACES[space].items():
         strongest = argument(name, 1.0, space=space, height=64, width=48)
         if strongest is not None:

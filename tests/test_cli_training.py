@@ -313,3 +313,56 @@ def test_bench_step_prints_and_writes_its_cases(monkeypatch, tmp_path):
     median = [case["step_ms"]["median"] for case in cases]
     assert f"{median[1] / median[0]:.2f}" in output
     assert "optimiser" in output
+
+
+def test_few_labels_and_unlabelled_images(data, tmp_path):
+    words = ["--objective", "uda", "--labels", 8, "--set", "epoch_steps=2", *SMALL]
+    small = ["--set", "unlabelled_batch_size=8", "--set", "epochs=1", "--set", "annealing=linear"]
+    result = call("train", "demo-divaug", "--out", tmp_path / "run", "--data", data, *words, *small)
+    assert result.exit_code == 0
+    saved = read_recipe(tmp_path / "run")
+    assert (saved.objective, saved.labels, saved.annealing) == ("uda", 8, "linear")
+    split = tmp_path / "run" / "split.json"
+    assert len(json.loads(split.read_text())["labelled"]) == 8
+    more = ["--split", split, "--unlabelled", data]
+    again = call(
+        "train", "demo-divaug", "--out", tmp_path / "again", "--data", data, *words, *small, *more
+    )
+    assert again.exit_code == 0
+    both = [json.loads((tmp_path / n / "split.json").read_text()) for n in ("run", "again")]
+    assert both[0]["labelled"] == both[1]["labelled"]
+    assert [one["unlabelled"] is None for one in both] == [True, False]
+    assert call("evaluate", tmp_path / "run", "--data", data, "--device", "cpu").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["demo-divaug", "--objective", "udda"], "unknown objective 'udda'. Did you mean 'uda'?"),
+        (["demo-divaug", "--objective", "uda", "--labels", "3"], "`labels` must be at least 4"),
+        (
+            ["demo-divaug", "--objective", "uda", "--labels", "25"],
+            "must not exceed the 24 training",
+        ),
+        (["demo-divaug", "--labels", "8"], "`labels` goes with an objective"),
+        (
+            ["demo-divaug", "--objective", "uda", "--set", "confidence=2"],
+            "`confidence` must lie in",
+        ),
+        (["--objective", "supervised"], "a recipe is missing"),
+    ],
+)
+def test_few_labels_asked_for_wrongly(capsys, data, tmp_path, words, said):
+    out = tmp_path / "run"
+    with pytest.raises(SystemExit) as end:
+        run(["train", *words, "--out", str(out), "--data", str(data), *SMALL])
+    assert end.value.code == 2
+    assert said in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_timing_an_objective_that_does_not_exist(capsys):
+    with pytest.raises(SystemExit) as end:
+        run(["bench", "step", "--objective", "udda"])
+    assert end.value.code == 2
+    assert "unknown objective 'udda'" in capsys.readouterr().err

@@ -273,3 +273,41 @@ def test_one_process_joins_nobody():
     with joined(Processes(), torch.device("cpu")):
         assert not torch.distributed.is_initialized()
         assert not Processes().any(False, torch.device("cpu"))
+
+
+SEMI = """
+import sys, torch
+sys.path.insert(0, {root!r})
+torch.set_num_threads(1)
+from divaug.training import train
+from divaug.training.progress import Silent
+from tests.test_semi_supervised import semi_recipe
+from tests.training_helpers import PlainEntry, toy_data
+
+with PlainEntry():
+    recipe = semi_recipe(**{changes!r})
+    train(recipe, {out!r}, data=toy_data(), device="cpu", reporter=Silent())
+"""
+
+
+def test_two_processes_train_on_unlabelled_images_as_one(tmp_path):
+    """The annealed loss is divided by what counts in both halves; so are the sums."""
+    changes = {"augmenter": "trivialaugment-xS", "ema_decay": 0.5, "epochs": 1}
+    fill = {"root": str(ROOT), "changes": changes}
+    for count, name in ((1, "one"), (2, "two")):
+        launch(count, SEMI.format(out=str(tmp_path / name), **fill), tmp_path)
+    one, two = read_metrics(tmp_path / "one"), read_metrics(tmp_path / "two")
+    assert len(one) == len(two)
+    for a, b in zip(one, two, strict=True):
+        for name in ("loss", "accuracy", "diversity", "labelled_loss", "unlabelled_loss"):
+            assert b[name] == pytest.approx(a[name], rel=1e-3, abs=1e-5)
+        assert b["confident"] == a["confident"]
+    assert any(line["unlabelled_loss"] > 0 for line in one)
+    ends = [checkpoints.load_latest(tmp_path / name / "checkpoints")[0] for name in ("one", "two")]
+    for part in ("model", "optimizer"):
+        first, second = (getattr(end, part) for end in ends)
+        assert first.keys() == second.keys()
+        for name, tensor in first.items():
+            torch.testing.assert_close(second[name], tensor, rtol=1e-3, atol=1e-4)
+    splits = {(tmp_path / name / "split.json").read_text() for name in ("one", "two")}
+    assert len(splits) == 1

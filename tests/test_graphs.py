@@ -16,8 +16,8 @@ from tests.training_helpers import toy_data, toy_recipe
 class StandIn:
     """What the module uses of `torch.cuda`. While recording, a step does nothing, as on a GPU."""
 
-    def __init__(self, monkeypatch):
-        self.recording, self.recorded, self.warmed, call = False, [], 0, Step.__call__
+    def __init__(self, monkeypatch, kind=Step):
+        self.recording, self.recorded, self.warmed, call = False, [], 0, kind.__call__
 
         def step(this, inputs):
             if self.recording:
@@ -26,7 +26,7 @@ class StandIn:
             self.warmed += 1
             call(this, inputs)
 
-        monkeypatch.setattr(Step, "__call__", step)
+        monkeypatch.setattr(kind, "__call__", step)
         self._call = call
         monkeypatch.setattr(graphs.torch, "cuda", self)
 

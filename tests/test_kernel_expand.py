@@ -104,7 +104,12 @@ class TestOnTheDevice:
         augment = DivAug(model, default=cifar10())
 
         def both(when):
-            for policy in (None, policies.RandAugment(3, 4), policies.PBA()):
+            for policy in (
+                None,
+                policies.RandAugment(3, 4),
+                policies.PBA(),
+                policies.Uniform("uda"),
+            ):
                 expand(images, 8, policy, cifar10(), 1, step=when, epoch=when)
             expand(images[:8], 2, None, imagenet(24), 1, step=when)
             select(probs, 4, step=when)
@@ -118,13 +123,14 @@ class TestOnTheDevice:
         finally:
             torch.cuda.set_sync_debug_mode("default")
 
-    def test_a_graph_draws_anew_at_every_step(self):
+    @pytest.mark.parametrize("policy", [None, policies.Uniform("uda")], ids=["paper", "uda"])
+    def test_a_graph_draws_anew_at_every_step(self, policy):
         case = kernel_cases.LARGE["CIFAR"]
         images = kernel_cases.images_of(case, 5).cuda()
         step = torch.zeros((), dtype=torch.int64, device="cuda")
 
         def both():
-            candidates, _ = expand(images, 8, None, cifar10(), 9, step=step)
+            candidates, _ = expand(images, 8, policy, cifar10(), 9, step=step)
             probs = candidates.flatten(2).float()[..., :10].softmax(-1)
             return candidates, select(probs, 4, seed=9, step=step)
 
@@ -137,7 +143,7 @@ class TestOnTheDevice:
             graph.replay()
             for found, expected in zip(captured, both(), strict=True):
                 assert torch.equal(found, expected)
-            host = expand(images, 8, None, cifar10(), 9, step=now)[0]
+            host = expand(images, 8, policy, cifar10(), 9, step=now)[0]
             assert torch.equal(captured[0], host)
 
     def test_memory_is_flat_over_a_thousand_steps(self):

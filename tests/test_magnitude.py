@@ -8,7 +8,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from divaug.operations import OPERATIONS, apply
+from divaug.operations import FURTHER, OPERATIONS, apply
 from divaug.operations.magnitude import SPACES, argument
 from tests.reference import samples
 
@@ -39,7 +39,8 @@ RELEASED = PAPER | {
     "SamplePairing": (0.0, 1.0),
 }
 UDA = {name: ends for name, ends in PAPER.items() if name != "SamplePairing"} | {
-    "Cutout": (0.0, 20.0)
+    "Cutout": (0.0, 20.0),
+    "CropBilinear": (0.0, 10.0),
 }
 ENDS = {"paper": PAPER, "released": RELEASED, "uda": UDA}
 CASES = [(space, name) for space, ends in ENDS.items() for name in ends]
@@ -57,7 +58,8 @@ def test_the_spaces_and_their_operations():
     assert set(SPACES) == set(ENDS)
     assert tuple(SPACES["paper"]) == NAMES
     assert tuple(SPACES["released"]) == NAMES
-    assert tuple(SPACES["uda"]) == tuple(name for name in NAMES if name != "SamplePairing")
+    assert tuple(SPACES["uda"]) == (*(n for n in NAMES if n != "SamplePairing"), *FURTHER)
+    assert tuple(FURTHER) == ("FlipLR", "FlipUD", "Blur", "Smooth", "CropBilinear")
 
 
 @every_case
@@ -122,9 +124,14 @@ def test_which_side_of_the_image_scales_the_argument(m, height, width):
     sides = {
         "paper": {"TranslateX": width, "TranslateY": height, "Cutout": min(height, width)},
         "released": {"TranslateX": width, "TranslateY": width, "Cutout": width},
-        "uda": {"TranslateX": width, "TranslateY": height, "Cutout": width},
+        "uda": {
+            "TranslateX": width,
+            "TranslateY": height,
+            "Cutout": width,
+            "CropBilinear": width,
+        },
     }
-    part = {"TranslateX": 0.45, "TranslateY": 0.45, "Cutout": 0.2}
+    part = {"TranslateX": 0.45, "TranslateY": 0.45, "Cutout": 0.2, "CropBilinear": 0.1}
     for space, name in CASES:
         value = at(space, name, m, height=height, width=width)
         if name in part:

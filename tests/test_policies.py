@@ -39,13 +39,13 @@ def assert_uniform(values, low=0.0, high=1.0):
 @pytest.mark.parametrize("space", SPACES)
 def test_uniform_draws_every_operation_equally_often_in_both_places(space):
     these = draws(policies.Uniform(space))
-    known = [OPERATIONS.index(name) for name in SPACES[space]]
+    known = [these.names.index(name) for name in SPACES[space]]
     for k in range(2):
-        counts = torch.bincount(these.operation[..., k].flatten(), minlength=16)
+        counts = torch.bincount(these.operation[..., k].flatten(), minlength=len(these.names))
         assert_evenly_spread(counts[known])
         assert counts.sum() == counts[known].sum()
-    pairs = these.operation[..., 0] * 16 + these.operation[..., 1]
-    counts = torch.bincount(pairs.flatten(), minlength=256).view(16, 16)[known][:, known]
+    pairs = these.operation[..., 0] * 32 + these.operation[..., 1]
+    counts = torch.bincount(pairs.flatten(), minlength=32**2).view(32, 32)[known][:, known]
     assert_evenly_spread(counts.flatten())  # independent, with replacement
 
 

@@ -28,9 +28,10 @@ from divaug.training.distributed import Processes
 from divaug.training.evaluation import TestImages, evaluate
 from divaug.training.hardware import choose_device
 from divaug.training.meters import Averages
-from divaug.training.optimization import SGD, cosine_rate
+from divaug.training.optimization import SGD
 from divaug.training.progress import Bars, Lines, Silent
 from divaug.training.runs import read_metrics, read_recipe
+from divaug.training.schedules import rate_at
 from tests.training_helpers import StopAfter, same_story, toy_data, toy_recipe
 
 CPU = Hardware(torch.device("cpu"))
@@ -97,7 +98,7 @@ def test_our_sgd_is_torchs(nesterov):
     x = torch.randn(4, 5) * 10
     for step in range(6):
         assert float(mine.rate()) == pytest.approx(schedule.get_last_lr()[0])
-        assert cosine_rate(0.3, step, 6) == pytest.approx(schedule.get_last_lr()[0])
+        assert rate_at(recipe, step, 6) == pytest.approx(schedule.get_last_lr()[0])
         for module in (ours, theirs):
             module.zero_grad()
             module(x).square().sum().backward()
@@ -159,7 +160,8 @@ def test_the_folder_holds_the_whole_story(tmp_path):
         mean = sum(line["loss"] for line in intervals[3 * k : 3 * k + 3]) / 3
         assert epochs[k]["loss"] == pytest.approx(mean)
     rates = [line["learning_rate"] for line in intervals]
-    assert rates == [pytest.approx(cosine_rate(0.05, step - 1, 12)) for step in range(2, 13, 2)]
+    cosine = [0.025 * (1 + math.cos(math.pi * (step - 1) / 12)) for step in range(2, 13, 2)]
+    assert rates == pytest.approx(cosine)
     starts = json.loads((tmp_path / "run" / "environment.json").read_text())
     assert torch.__version__.startswith(starts[0]["packages"]["torch"])
     assert starts[0]["device"] == "cpu"
@@ -242,7 +244,7 @@ def test_a_process_that_gets_sigterm_saves_and_can_be_resumed(tmp_path):
 def test_a_loss_that_is_not_finite_stops_the_run_and_the_step_is_named(tmp_path, log_every):
     """Whenever it is noticed: the rate is that of the step at which it happened."""
     recipe = toy_recipe(learning_rate=1e30, grad_clip=0.0, epochs=3, log_every=log_every)
-    rate = f"{cosine_rate(1e30, 1, 18):.6g}"
+    rate = f"{0.5e30 * (1 + math.cos(math.pi / 18)):.6g}"
     message = rf"not finite at step 2 \(learning rate {re.escape(rate)}\).*none yet"
     with pytest.raises(ValueError, match=message):
         run(recipe, tmp_path / "run")
@@ -379,7 +381,7 @@ def test_a_compiled_network_is_evaluated_on_batches_of_one_shape(chunk):
 def test_evaluating_reuses_what_scoring_compiled(monkeypatch, dtype):
     """The same shape, dtype, layout and mode: after training nothing is compiled anew."""
     monkeypatch.setattr(
-        "divaug.training.assembly._compiled",
+        "divaug.training.assembly.compiled",
         lambda network: torch.compile(network, dynamic=False, backend="eager"),
     )
     hardware = Hardware(torch.device("cpu"), dtype, compiled=True)

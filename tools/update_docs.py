@@ -12,7 +12,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from divaug.benchmarks import expansion, operations, selection, selection_device, step
+from divaug.benchmarks import (
+    expansion,
+    operations,
+    selection,
+    selection_device,
+    semi_step,
+    step,
+)
 from divaug.benchmarks.harness import read_result
 from divaug.operations.listing import magnitude_table
 from divaug.tables import Table
@@ -36,6 +43,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "bench-select-device": lambda: _measured("select-device", selection_device.table),
     "bench-step": lambda: _measured("step", step.table),
     "bench-step-parts": lambda: _measured("step", step.parts_table),
+    "bench-semi-step": lambda: _measured("semi-step", semi_step.table),
     "select-quality": lambda: _measured("select", selection.quality_table),
     "magnitudes-paper": lambda: magnitude_table("paper").to_markdown(),
     "magnitudes-released": lambda: magnitude_table("released").to_markdown(),

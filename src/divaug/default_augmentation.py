@@ -140,6 +140,15 @@ class DefaultDraws:
             self.photometric.rows(start, stop) if self.photometric else None,
         )
 
+    def apart(self) -> "DefaultDraws":
+        """The same for candidates that are images of their own: `[B·E,1]`."""
+        return DefaultDraws(
+            self.offset.flatten(0, 1)[:, None],
+            self.flip.flatten(0, 1)[:, None],
+            self.center.flatten(0, 1)[:, None],
+            self.photometric.apart() if self.photometric else None,
+        )
+
 
 def finish(
     images: Tensor,

@@ -7,6 +7,7 @@ from divaug import kernels
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
+from divaug.own_operations import render_around_own
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
 from divaug.policies.table import Partners
@@ -85,8 +86,12 @@ def expand(
 
 def _renderer(backend: str | None, subpolicies: SubPolicies) -> Renderer:
     """What turns these sub-policies into pixels: kernels know the sixteen operations only."""
-    lacking = kernels.without_kernel(subpolicies.names)
-    return render_in_kernels if kernels.use_triton(backend, subpolicies.device, lacking) else render
+    known = len(kernels.KERNEL_OPERATIONS)
+    # Ids are positions: the kernels can read a table that begins with theirs.
+    lacking = kernels.without_kernel(subpolicies.names[:known])
+    if not kernels.use_triton(backend, subpolicies.device, lacking):
+        return render
+    return render_in_kernels if len(subpolicies.names) == known else render_around_own
 
 
 def replay(

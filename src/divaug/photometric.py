@@ -80,6 +80,11 @@ class PhotometricDraws:
         parts = (self.box, self.factor, self.order, self.shift)
         return PhotometricDraws(*(part[start:stop].flatten(0, 1) for part in parts))
 
+    def apart(self) -> "PhotometricDraws":
+        """The same for candidates that are images of their own: `[B·E,1]`."""
+        parts = (self.box, self.factor, self.order, self.shift)
+        return PhotometricDraws(*(part.flatten(0, 1)[:, None] for part in parts))
+
 
 #: (images, operation `[n,3]`, factor `[n,3]`) → images, three operations in order.
 Jitter: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from divaug.operations.checks import unknown_name
+from divaug.operations.further import EVERY
 from divaug.operations.table import TABLE, Operation
 
 __all__ = ["SubPolicies"]
@@ -151,7 +152,7 @@ class SubPolicies:
 
     @staticmethod
     def from_json(text: str, extra: Sequence[Operation] = ()) -> "SubPolicies":
-        """Read what `to_json` wrote; `extra` holds operations that are not among the sixteen."""
+        """Read what `to_json` wrote; `extra` holds operations of your own."""
         try:
             content = json.loads(text)
         except json.JSONDecodeError as error:
@@ -209,7 +210,7 @@ def _read(name: str, values: Any, shape: Any) -> Tensor:
 def _table(names: Any, extra: Sequence[Operation]) -> tuple[Operation, ...]:
     if not isinstance(names, list | tuple):
         raise ValueError(f"`operations` must be a list of names, got {names!r}.")
-    known = TABLE | {operation.name: operation for operation in extra}
+    known = EVERY | {operation.name: operation for operation in extra}
     for name in names:
         if not isinstance(name, str) or name not in known:
             raise ValueError(unknown_name("operation", name, tuple(known)))

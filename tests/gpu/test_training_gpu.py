@@ -153,3 +153,59 @@ def test_evaluating_reuses_what_scoring_compiled():
     run(parts, run_of(parts.step), steps=2)
     with torch._dynamo.config.patch(error_on_recompile=True):
         evaluate(parts.called, parts.test, parts.default, parts.step.hardware)
+
+
+SEMI = {
+    "objective": "uda",
+    "space": "uda",
+    "labels": 32,
+    "unlabelled_batch_size": 24,
+    "epoch_steps": 4,
+    "confidence": 0.3,
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"objective": "fixmatch", "ema_decay": 0.9, "joint_forward": True}],
+    ids=["uda", "fixmatch"],
+)
+@pytest.mark.parametrize("augmenter", ["randaugment", "random", "divaug"])
+def test_the_graph_trains_on_unlabelled_images_as_the_step_itself(augmenter, changes):
+    with torch.backends.cudnn.flags(deterministic=True, benchmark=False, allow_tf32=False):
+        eager, graphed = (
+            parts_on(cuda(graphed=f), augmenter=augmenter, **(SEMI | changes))
+            for f in (False, True)
+        )
+        run(eager, run_of(eager.step))
+        run(graphed, run_of(graphed.step))
+    for a, b in zip(state_of(eager.step), state_of(graphed.step), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-2, atol=5e-3)
+    assert graphed.augment.state_dict() == eager.augment.state_dict()
+
+
+@pytest.mark.parametrize("changes", [{}, {"ema_decay": 0.9, "joint_forward": True}])
+@pytest.mark.parametrize("augmenter", ["randaugment", "random", "divaug"])
+def test_a_semi_supervised_step_never_waits_for_the_device(augmenter, changes):
+    parts = parts_on(cuda(torch.bfloat16), augmenter=augmenter, **(SEMI | changes))
+    inputs = next(parts.feed.epoch(0, 0))
+    for _ in range(2):
+        parts.step(inputs)
+    torch.cuda.synchronize()
+    mode = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        parts.step(inputs)
+    finally:
+        torch.cuda.set_sync_debug_mode(mode)
+
+
+def test_a_semi_supervised_run_on_the_gpu_finishes_and_resumes(tmp_path):
+    data = toy_data(64, channels=3)
+    recipe = toy_recipe(augmenter="divaug", precision="auto", ema_decay=0.9, **SEMI)
+    result = train(recipe, tmp_path / "run", data=data, device="cuda", reporter=Silent())
+    assert result.finished
+    again = train(
+        recipe, tmp_path / "run", data=data, device="cuda", resume=True, reporter=Silent()
+    )
+    assert again.test == result.test

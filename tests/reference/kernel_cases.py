@@ -4,9 +4,32 @@ import torch
 
 from divaug import expand, policies
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet, plain
+from divaug.operations import Operation
+from divaug.operations.magnitude import Range
 
 RGB = cifar10()
 GREY = DefaultAugmentation((0.3,), (0.4,), padding=2, flip=0.5, cutout=4)
+
+
+def _stamp(images, argument, center, partner):
+    """Add the place, the partner and the argument to every value: all that an operation may use."""
+    place = center.sum(1).to(torch.uint8)[:, None, None, None]
+    return images + place + partner + argument.to(torch.uint8)[:, None, None, None]
+
+
+# It refuses what it does not accept: candidates that did not draw it must not be handed to it as
+# they are.
+def _strict(images, argument, center, partner):
+    assert bool(((argument >= 3) & (argument <= 9)).all())
+    return _stamp(images, argument, center, partner)
+
+
+STAMP = Operation("Stamp", _strict, "steps", 3.0, 9.0, needs_center=True, needs_partner=True)
+OWN = policies.Uniform("uda", extra=((STAMP, Range(3.0, 6.0, "test")),))
+OWN_THREE = policies.Uniform(
+    operations_per_subpolicy=3, exclude=("Color",), extra=((STAMP, Range(3.0, 6.0, "test")),)
+)
+
 WIDE = DefaultAugmentation(RGB.mean, RGB.std, padding=40, flip=1.0, cutout=64)
 
 #: Small enough for the interpreter; (batch, channels, height, width, candidates, policy, default,
@@ -33,6 +56,10 @@ SMALL = {
     "many joint rows": (2, 3, 8, 8, 16, policies.FastAutoAugment("svhn"), None, {}),
     "schedule": (2, 3, 8, 8, 16, policies.PBA(), RGB, {"epoch": 150}),
     "resized crop": (2, 3, 20, 17, 4, policies.Uniform(), imagenet(16), {}),
+    "own operations": (2, 3, 6, 5, 6, OWN, RGB, {"channels_last": True}),
+    "own operations, grey bytes": (2, 1, 5, 6, 6, OWN, None, {}),
+    "own operations, three slots": (2, 3, 4, 4, 6, OWN_THREE, RGB, {}),
+    "own operations, resized crop": (1, 3, 12, 10, 3, OWN, imagenet(8), {}),
 }  # fmt: skip
 
 #: For the kernels of large images, in the interpreter.
@@ -42,6 +69,7 @@ APART = {
     "channels last": (1, 3, 9, 7, 12, policies.Uniform(), RGB, {"channels_last": True}),
     "grey": (1, 1, 23, 29, 12, policies.Uniform("released"), GREY, {}),
     "two rounds": (1, 3, 8, 8, 8, policies.RandAugment(3, 14), RGB, {}),
+    "own operations": (1, 3, 9, 7, 6, OWN, RGB, {}),
 }
 
 #: At full size, for a GPU.
@@ -50,6 +78,8 @@ LARGE = {
               {"dtype": torch.bfloat16, "channels_last": True}),
     "CIFAR, released": (256, 3, 32, 32, 8, policies.Uniform("released"), None, {}),
     "RandAugment": (64, 3, 32, 32, 8, policies.RandAugment(3, 14), RGB, {"dtype": torch.bfloat16}),
+    "own operations": (256, 3, 32, 32, 4, policies.Uniform("uda"), RGB,
+                       {"dtype": torch.bfloat16, "channels_last": True}),
     "70×61": (16, 3, 70, 61, 8, policies.Uniform(), RGB, {}),
     "grey, 150×130": (8, 1, 150, 130, 8, policies.Uniform(), GREY, {}),
     "ImageNet size": (16, 3, 224, 224, 8, policies.Uniform(), RGB,

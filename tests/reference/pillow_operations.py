@@ -1,4 +1,4 @@
-"""The sixteen operations as Pillow computes them, one image at a time: the oracle of the tests.
+"""The operations as Pillow computes them, one image at a time: the oracle of the tests.
 
 Nothing here is fast or clever. Every function calls Pillow on one image and hands back its bytes,
 so that a difference from the library is a difference from Pillow. Only Cutout, which Pillow does
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 NAMES = (
     "ShearX",
@@ -30,7 +30,8 @@ NAMES = (
     "Cutout",
     "SamplePairing",
 )
-WITHOUT_ARGUMENT = ("AutoContrast", "Invert", "Equalize")
+FURTHER = ("FlipLR", "FlipUD", "Blur", "Smooth", "CropBilinear")
+WITHOUT_ARGUMENT = ("AutoContrast", "Invert", "Equalize", *FURTHER[:4])
 CUTOUT_FILL = {"RGB": (125, 123, 114), "L": 121}
 
 Center = Sequence[int] | None
@@ -67,6 +68,13 @@ def _cutout(image, argument, center, partner):
     return Image.fromarray(pixels)
 
 
+def _crop_bilinear(image, argument, center, partner):
+    width, height = image.size
+    cut = min(argument, (min(width, height) - 1) // 2)
+    box = (cut, cut, width - cut, height - cut)
+    return image.crop(box).resize(image.size, Image.Resampling.BILINEAR)
+
+
 PILLOW: dict[str, Operation] = {
     "ShearX": _affine(lambda v: (1, v, 0, 0, 1, 0)),
     "ShearY": _affine(lambda v: (1, 0, 0, v, 1, 0)),
@@ -84,6 +92,11 @@ PILLOW: dict[str, Operation] = {
     "Sharpness": _enhance(ImageEnhance.Sharpness),
     "Cutout": _cutout,
     "SamplePairing": lambda image, weight, _center, partner: Image.blend(image, partner, weight),
+    "FlipLR": _alone(ImageOps.mirror),
+    "FlipUD": _alone(ImageOps.flip),
+    "Blur": _alone(lambda image: image.filter(ImageFilter.BLUR)),
+    "Smooth": _alone(lambda image: image.filter(ImageFilter.SMOOTH)),
+    "CropBilinear": _crop_bilinear,
 }
 
 

@@ -11,7 +11,7 @@ from tests.reference.pillow_operations import from_pillow, pillow_apply, to_pill
 
 GEOMETRIC = ("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate")
 ENHANCE = ("Contrast", "Color", "Brightness", "Sharpness")
-NO_LEVEL = ("AutoContrast", "Invert", "Equalize")
+NO_LEVEL = ("AutoContrast", "Invert", "Equalize", "FlipLR", "FlipUD", "Blur", "Smooth")
 
 
 def autoaugment_cifar(name, level, height, width):
@@ -116,6 +116,8 @@ def universal(space):
             return 8 - round(4 * m)
         if name == "Cutout":
             return 0.2 * m * (min(height, width) if space == "paper" else width)
+        if name == "CropBilinear":
+            return 0.1 * m * width
         if name == "SamplePairing":
             return m if space == "released" else 0.4 * m
         return 0.9 * m  # of an enhance operation: how far the factor is from 1

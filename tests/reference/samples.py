@@ -101,11 +101,17 @@ def arguments(name: str, height: int, width: int) -> list[float | None]:
         "Posterize": [float(bits) for bits in range(1, 9)],
         "Cutout": [side for side in sorted(sides | {2.0 * longer}) if side <= 2 * longer],
         "SamplePairing": [0.0, 0.1, 0.2, 1 / 3, 0.4, 0.5, 0.777, 0.999, 1.0],
+        "CropBilinear": [0.0, 0.3, 0.5, 0.501, 1.0, 1.5, 2.5, 3.2, 0.1 * width, 7.5, 20.0, 100.0],
     }
     return list(table.get(name, factor))
 
 
-_RANGES = {"Rotate": (-360, 360), "Solarize": (0, 256), "SamplePairing": (0, 1)}
+_RANGES = {
+    "CropBilinear": (0, 16),
+    "Rotate": (-360, 360),
+    "Solarize": (0, 256),
+    "SamplePairing": (0, 1),
+}
 
 
 def random_arguments(

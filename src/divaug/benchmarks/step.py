@@ -29,9 +29,10 @@ from divaug.training.environment import environment
 from divaug.training.feeds import Batch, Inputs
 from divaug.training.graphs import run_of
 from divaug.training.hardware import Hardware, fast_settings
+from divaug.training.step import Step
 from divaug.views import Views
 
-__all__ = ["KIND", "compare", "measure", "table"]
+__all__ = ["KIND", "compare", "measure", "parts_table", "table", "time_whole", "where_measured"]
 
 KIND = "step"
 
@@ -65,7 +66,7 @@ def measure(
         parts = assemble(recipe, found, hardware, Processes())
         inputs = next(parts.feed.epoch(0, 0))
         parts.step.begin_epoch(0)
-        whole = _whole(parts, inputs, hardware, repeats, steps)
+        whole = time_whole(parts, inputs, hardware, repeats, steps)
         alone = {
             name: milliseconds(work, hardware, repeats, steps)
             for name, work in _works(parts, inputs, hardware).items()
@@ -112,7 +113,7 @@ def table(result: dict[str, Any]) -> Table:
         tuple(rows),
         title="The training step",
         numeric=(1, 2, 3, 4),
-        notes=("Relative to the first recipe with the same network.", _where(result)),
+        notes=("Relative to the first recipe with the same network.", where_measured(result)),
     )
 
 
@@ -142,7 +143,8 @@ def _relative(case: dict[str, Any], cases: list[dict[str, Any]]) -> float:
     return float(case["step_ms"]["median"] / first["step_ms"]["median"])
 
 
-def _where(result: dict[str, Any]) -> str:
+def where_measured(result: dict[str, Any]) -> str:
+    """A sentence about the machine and the versions."""
     env = result["environment"]
     versions = ", ".join(f"{name} {version}" for name, version in env["packages"].items())
     machine = env.get("gpu") or env["processor"]
@@ -152,7 +154,8 @@ def _where(result: dict[str, Any]) -> str:
 def _works(parts: Parts, inputs: Inputs, hardware: Hardware) -> dict[str, Callable[[], object]]:
     """The parts of a step, each as a function of nothing."""
     step, augment = parts.step, parts.augment
-    batch = parts.feed.gather(inputs)
+    assert isinstance(step, Step)
+    batch = step.gather(inputs)
     with hardware.autocast():
         images, labels = augment(batch.images, batch.labels, index=batch.indices, epoch=step.epoch)
     assert labels is not None
@@ -173,7 +176,7 @@ def _works(parts: Parts, inputs: Inputs, hardware: Hardware) -> dict[str, Callab
         step.optimizer.step()
 
     gradients = [torch.zeros_like(parameter) for parameter in step.optimizer.parameters]
-    works: dict[str, Callable[[], object]] = {"gather": lambda: parts.feed.gather(inputs)}
+    works: dict[str, Callable[[], object]] = {"gather": lambda: step.gather(inputs)}
     works |= _augmenting(parts, batch, hardware)
     return works | {"forward": forward, "forward and backward": both, "optimiser": update}
 
@@ -221,9 +224,10 @@ def _augmenting(parts: Parts, batch: Batch, hardware: Hardware) -> dict[str, Cal
     return works
 
 
-def _whole(
+def time_whole(
     parts: Parts, inputs: Inputs, hardware: Hardware, repeats: int, steps: int
 ) -> dict[str, float]:
+    """Milliseconds of the whole step: median, lowest and highest."""
     run_step = run_of(parts.step)
     for _ in range(WARM_UP):
         run_step(inputs)

@@ -103,11 +103,25 @@ def step(
         bool, typer.Option("--eager", help="Do without compilation and CUDA graphs.")
     ] = False,
     repeats: Repeats = 20,
+    objective: Annotated[
+        str, typer.Option(help="supervised; or uda, fixmatch: against the network passes alone.")
+    ] = "supervised",
 ) -> None:
     """The training step of recipes and its parts, each relative to the first recipe's."""
     from divaug import recipes
+    from divaug.benchmarks import semi_step
     from divaug.benchmarks import step as benchmark
+    from divaug.objectives import OBJECTIVES
+    from divaug.operations.checks import unknown_name
 
+    if objective not in OBJECTIVES:
+        raise ValueError(unknown_name("objective", objective, tuple(OBJECTIVES)))
+    if OBJECTIVES[objective].unlabelled is not None:
+        chosen = [recipes.recipe(name) for name in recipe or [recipes.family_of(objective)]]
+        result = semi_step.compare(chosen, device, repeats=repeats, eager=eager)
+        _write(json, result)
+        show(semi_step.table(result))
+        return
     names = recipe or ["cifar10-wide-resnet-40-2-randaugment", "cifar10-wide-resnet-40-2-divaug"]
     chosen = [recipes.recipe(name) for name in names]
     prepare_file(json)

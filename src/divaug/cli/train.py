@@ -37,12 +37,25 @@ def train(
     listing: Annotated[
         bool, typer.Option("--list", help="List the recipes instead, or those with RECIPE in them.")
     ] = False,
+    objective: Annotated[
+        str | None, typer.Option(help="supervised, uda or fixmatch; without a recipe, its own.")
+    ] = None,
+    labels: Annotated[
+        int | None, typer.Option(help="How many labelled images there are beside unlabelled ones.")
+    ] = None,
+    split: Annotated[
+        Path | None, typer.Option(help="A run's split.json: which images are labelled.")
+    ] = None,
+    unlabelled: Annotated[
+        Path | None,
+        typer.Option(help="An .npz or .npy file of unlabelled images; else all training images."),
+    ] = None,
 ) -> None:
     """Train, and write the run into a folder; several processes under torchrun share the work."""
     if listing:
         show(_recipes_table(recipe or ""))
         return
-    if recipe is None:
+    if recipe is None and objective is None:
         raise ValueError("a recipe is missing; `divaug train --list` lists all.")
     if out is None:
         raise ValueError("--out is missing: give the folder that the run is written into.")
@@ -51,10 +64,23 @@ def train(
     from divaug.training.distributed import wanted
     from divaug.training.interruption import exit_code
 
-    texts = [*(changes or []), *([] if seed is None else [f"seed={seed}"])]
-    resolved = recipes.override(recipes.recipe(recipe), texts)
+    given = {"objective": objective, "seed": seed}
+    texts = [f"{name}={value}" for name, value in given.items() if value is not None]
+    chosen = recipes.recipe(recipe or recipes.family_of(objective or ""))
+    resolved = recipes.override(chosen, [*(changes or []), *texts])
+    if labels is not None:
+        resolved = recipes.relabel(resolved, labels)
     first = wanted().first
-    result = run(resolved, out, data=data, resume=resume, device=device, eager=eager)
+    result = run(
+        resolved,
+        out,
+        data=data,
+        resume=resume,
+        device=device,
+        eager=eager,
+        split=split,
+        unlabelled=unlabelled,
+    )
     if not first:
         raise typer.Exit(0 if result.finished else exit_code(result.signal))
     if not result.finished:

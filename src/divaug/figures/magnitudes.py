@@ -12,7 +12,8 @@ from torch import Tensor
 
 from divaug.figures.canvas import INK, SOFT, Page, fit, resize
 from divaug.figures.scene import NIGHT, scene
-from divaug.operations import TABLE, apply
+from divaug.operations import apply
+from divaug.operations.further import EVERY
 from divaug.operations.magnitude import argument, space_of
 
 __all__ = ["LONGEST", "draw_magnitudes", "signed_magnitudes"]
@@ -110,7 +111,7 @@ def _cell(image: Tensor, partner: Tensor, name: str, m: float, space: str) -> tu
     )[0]
     if value is None:
         return result, "any m"
-    return result, f"{value:.4g}{_SUFFIX.get(TABLE[name].unit, '')}"
+    return result, f"{value:.4g}{_SUFFIX.get(EVERY[name].unit, '')}"
 
 
 # Units short enough for a caption; the others speak for themselves.

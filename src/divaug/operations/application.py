@@ -11,7 +11,7 @@ from divaug.operations.checks import (
     operation_ids,
 )
 from divaug.operations.execution import transform_in_place
-from divaug.operations.table import TABLE
+from divaug.operations.further import EVERY
 
 __all__ = ["apply", "from_bytes", "to_bytes"]
 
@@ -49,11 +49,12 @@ def apply(
     Args:
         images: uint8 `[B,C,H,W]` with 1 or 3 channels; or float32, float16 or bfloat16 in [0,1],
             which is quantised to 8 bits for the operation and returned in its dtype.
-        operation: a name of `OPERATIONS`, or an integer tensor `[B]` of positions in it.
+        operation: a name of `OPERATIONS` or of `FURTHER`, or an integer tensor `[B]` of positions
+            in `OPERATIONS`.
         argument: a number or a tensor `[B]` in physical units: shear factor, pixels (a positive
             translation moves the content left or up), degrees counter-clockwise, threshold, bits,
-            factor, side in pixels, weight of the partner. AutoContrast, Invert and Equalize take
-            none.
+            factor, side in pixels, weight of the partner, pixels cut from every side
+            (CropBilinear). AutoContrast, Invert, Equalize, the flips, Blur and Smooth take none.
         center: integer `[B,2]`, the (y, x) of Cutout's square.
         partner: the second images of SamplePairing, like `images`.
 
@@ -92,7 +93,7 @@ def apply(
         places,
         None if pool is None else to_bytes(pool),
         torch.arange(batch, device=images.device),
-        tuple(TABLE.values()),
+        tuple(EVERY.values()),
     )
     result = from_bytes(out, quantised, images)
     channels_last = images.is_contiguous(memory_format=torch.channels_last)

@@ -5,7 +5,8 @@ import difflib
 import torch
 from torch import Tensor
 
-from divaug.operations.table import OPERATIONS, TABLE
+from divaug.operations.further import EVERY
+from divaug.operations.table import OPERATIONS
 
 __all__ = [
     "FLOAT_DTYPES",
@@ -81,9 +82,9 @@ def _holds_integers(tensor: Tensor) -> bool:
 def operation_ids(operation: str | Tensor, batch: int, device: torch.device) -> Tensor:
     """The ids [B] of one name for all images or of a tensor of ids."""
     if isinstance(operation, str):
-        if operation not in TABLE:
-            raise ValueError(unknown_name("operation", operation, OPERATIONS))
-        return torch.full((batch,), OPERATIONS.index(operation), device=device)
+        if operation not in EVERY:
+            raise ValueError(unknown_name("operation", operation, tuple(EVERY)))
+        return torch.full((batch,), tuple(EVERY).index(operation), device=device)
     if not isinstance(operation, Tensor):
         raise TypeError(
             f"`operation` must be a name or an integer tensor [B], got {type(operation).__name__}."
@@ -105,18 +106,18 @@ def operation_ids(operation: str | Tensor, batch: int, device: torch.device) -> 
 
 def check_argument(argument: float | Tensor | None, ids: Tensor, side: int) -> Tensor:
     """The argument of every image as float64 [B], each in its operation's range."""
-    used = [name for i, name in enumerate(OPERATIONS) if bool((ids == i).any())]
+    used = [name for i, name in enumerate(EVERY) if bool((ids == i).any())]
     if argument is None:
-        lacking = [name for name in used if TABLE[name].needs_argument]
+        lacking = [name for name in used if EVERY[name].needs_argument]
         if lacking:
             raise ValueError(
-                f"`argument` is missing: {lacking[0]} needs one, in {TABLE[lacking[0]].unit}."
+                f"`argument` is missing: {lacking[0]} needs one, in {EVERY[lacking[0]].unit}."
             )
         return torch.zeros(len(ids), dtype=torch.float64, device=ids.device)
     values = _as_float64(argument, ids)
     for name in used:
-        if TABLE[name].needs_argument:
-            _check_range(name, values[ids == OPERATIONS.index(name)], side)
+        if EVERY[name].needs_argument:
+            _check_range(name, values[ids == tuple(EVERY).index(name)], side)
     return values
 
 
@@ -138,7 +139,7 @@ def _as_float64(argument: float | Tensor, ids: Tensor) -> Tensor:
 
 
 def _check_range(name: str, values: Tensor, side: int) -> None:
-    this = TABLE[name]
+    this = EVERY[name]
     # A square over twice the longer side covers the image from anywhere: more is a mistake.
     high = 2.0 * side if this.needs_center else this.high
     bad = ~((values >= this.low) & (values <= high))

@@ -1,22 +1,25 @@
-"""Run a different operation on every image of a batch, each on a group of its own.
+"""Run a different operation on every image of a batch: in groups, or without asking who drew what.
 
 Images are grouped by operation, so nothing is computed for images that did not draw it, and groups
-are cut into chunks, so the temporary tensors stay small whatever the batch.
+are cut into chunks, so the temporary tensors stay small whatever the batch. Where the host must not
+wait for the device, an operation is computed for all images and kept where it was drawn.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from divaug.operations.table import Operation
 
-__all__ = ["CHUNK_PIXELS", "transform_in_place"]
+__all__ = ["CHUNK_PIXELS", "MASKED_CHUNK_PIXELS", "transform_in_place", "transform_where_drawn"]
 
 #: Pixels of one chunk: four images of 224×224. Temporaries take at most about 40 bytes per pixel of
 #: a chunk; this many pixels keep them in the caches and still amortise the cost of a call.
 CHUNK_PIXELS = 4 * 224 * 224
+#: Pixels that are worked on at a time where all images are: enough to keep a GPU busy.
+MASKED_CHUNK_PIXELS = 1 << 21
 
 
 def _groups(ids: Tensor, count: int, chunk: int) -> Iterator[tuple[int, slice]]:
@@ -91,3 +94,42 @@ def transform_in_place(
         taken = images.index_select(0, rows)
         result = _checked(this.name, this.transform(taken, strength[part], here, second), taken)
         rows_of[rows] = result.flatten(1).view(rows_of.dtype)
+
+
+def transform_where_drawn(
+    images: Tensor,
+    operation: Tensor,
+    argument: Tensor,
+    center: Tensor,
+    pool: Tensor,
+    partner: Tensor,
+    operations: Mapping[int, Operation],
+) -> None:
+    """Apply `operations[operation[i]]` to image i, overwriting `images`, with no word to the host.
+
+    What is computed does not depend on what was drawn, so a CUDA graph can hold it. Images whose id
+    is not in `operations` stay.
+
+    Args:
+        images: uint8 `[n,C,H,W]`; changed in place.
+        operation: integer ids `[n]`.
+        argument: `[n]` in physical units.
+        center: `[n,2]` (y, x).
+        pool: uint8 `[m,C,H,W]`, the originals that partners are taken from.
+        partner: `[n]` rows of `pool`.
+        operations: id → operation.
+    """
+    nothing = images.new_empty(0)
+    chunk = max(1, MASKED_CHUNK_PIXELS // max(1, images.shape[2] * images.shape[3]))
+    for start in range(0, len(images), chunk):
+        these = slice(start, start + chunk)
+        taken = images[these]
+        for i, this in operations.items():
+            drawn = operation[these] == i
+            # Others have drawn their arguments for other operations: they get a harmless one.
+            harmless = min(max(0.0, this.low), this.high)
+            strength = torch.where(drawn, argument[these].to(torch.float64), harmless)
+            here = center[these] if this.needs_center else nothing
+            other = pool.index_select(0, partner[these]) if this.needs_partner else nothing
+            result = _checked(this.name, this.transform(taken, strength, here, other), taken)
+            taken.copy_(torch.where(drawn[:, None, None, None], result, taken))

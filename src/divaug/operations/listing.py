@@ -1,7 +1,7 @@
 """The magnitudes of a space as a table for people."""
 
+from divaug.operations.further import EVERY
 from divaug.operations.magnitude import argument, space_of
-from divaug.operations.table import TABLE
 from divaug.tables import Table
 
 __all__ = ["MAGNITUDES", "magnitude_table"]
@@ -23,7 +23,7 @@ def magnitude_table(space: str = "paper", height: int = 32, width: int = 32) -> 
     for name, entry in space_of(space).items():
         cells = [_cell(name, m, space, height, width, entry.signed) for m in MAGNITUDES]
         sign = "yes" if entry.signed else "no"
-        rows.append((name, TABLE[name].unit or "none", *cells, sign, entry.source))
+        rows.append((name, EVERY[name].unit or "none", *cells, sign, entry.source))
     return Table(
         columns=("operation", "unit", *(f"m={m:g}" for m in MAGNITUDES), "signed", "source"),
         rows=tuple(rows),

@@ -117,9 +117,15 @@ _RELEASED: dict[str, Range] = {
     "SamplePairing": Range(0.0, 1.0, f"{_CODE}: uniform mixing ratio"),
 }
 
+_SSL = "the DivAug authors' code, semi-supervised list"
 _UDA: dict[str, Range] = {
     **{name: entry for name, entry in _PAPER.items() if name != "SamplePairing"},
-    "Cutout": Range(0.0, 0.2, "the DivAug authors' code, semi-supervised list", side=Side.WIDTH),
+    "Cutout": Range(0.0, 0.2, _SSL, side=Side.WIDTH),
+    "FlipLR": _NONE,
+    "FlipUD": _NONE,
+    "Blur": _NONE,
+    "Smooth": _NONE,
+    "CropBilinear": Range(0.0, 0.1, _SSL, side=Side.WIDTH),
 }
 
 #: Space → operation → range.

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from divaug.operations.checks import unknown_name
+from divaug.operations.further import FURTHER
 from divaug.operations.table import Operation
 from divaug.policies.table import Entry, Partners, PolicyTable, compile_table, draw
 from divaug.randomness import Stream
@@ -87,7 +88,8 @@ class TablePolicy(Policy):
 
     def extra_operations(self) -> tuple[Operation, ...]:
         """Operations beyond the sixteen that the rows name."""
-        return ()
+        named = {entry.operation for row in self.rows() for entry in row}
+        return tuple(this for name, this in FURTHER.items() if name in named)
 
     @property
     def num_operations(self) -> int:

@@ -4,8 +4,9 @@ import math
 from collections.abc import Collection, Sequence
 
 from divaug.operations.checks import unknown_name
+from divaug.operations.further import EVERY
 from divaug.operations.magnitude import Range, Side
-from divaug.operations.table import OPERATIONS, Operation
+from divaug.operations.table import Operation
 
 __all__ = ["check_extra", "check_fits", "check_name", "check_number", "check_whole"]
 
@@ -39,7 +40,7 @@ def check_extra(extra: object) -> None:
             f"`extra` must be a tuple of pairs (Operation, Range), got {extra!r}; for a single "
             "operation write ((operation, range),)."
         )
-    taken = set(OPERATIONS)
+    taken = set(EVERY)
     for operation, entry in extra:
         if operation.name in taken:
             raise ValueError(

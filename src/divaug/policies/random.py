@@ -68,8 +68,8 @@ class Uniform(TablePolicy):
         return super().table(height, width, device)
 
     def extra_operations(self) -> tuple[Operation, ...]:
-        """The operations that the user added."""
-        return tuple(operation for operation, _ in self.extra)
+        """The operations beyond the sixteen: those of the space, then those that were added."""
+        return (*super().extra_operations(), *(operation for operation, _ in self.extra))
 
     def settings(self) -> dict[str, Any]:
         """The fields, unless operations were added: functions cannot be written down."""

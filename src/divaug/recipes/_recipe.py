@@ -2,47 +2,22 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from divaug.augmenters import AUGMENTERS
-from divaug.models import MODELS
 from divaug.operations.checks import unknown_name
-from divaug.operations.magnitude import space_of
+from divaug.recipes._checks import check_recipe, check_type
 
-__all__ = ["PRECISIONS", "Recipe"]
-
-#: "auto" is bfloat16 on a GPU and float32 on a CPU.
-PRECISIONS = ("auto", "float32", "bfloat16")
+__all__ = ["Recipe"]
 
 _FORMAT = "divaug.recipe/1"
 # Fields that came later: a recipe written without them has their defaults, and the same hash.
-_LATER = ("test_fraction",)
-# Field → smallest allowed value, for whole numbers.
-_AT_LEAST = {
-    "num_candidates": 1,
-    "num_selected": 1,
-    "randaugment_n": 1,
-    "epochs": 1,
-    "batch_size": 1,
-    "seed": 0,
-    "evaluate_every": 1,
-    "checkpoint_every": 1,
-    "log_every": 1,
-    "train_images": 0,
-    "num_workers": 0,
-}
-# Field → lowest and highest allowed value, for real numbers.
-_BETWEEN = {
-    "randaugment_m": (0.0, 30.0),
-    "learning_rate": (0.0, math.inf),
-    "weight_decay": (0.0, math.inf),
-    "momentum": (0.0, 1.0),
-    "grad_clip": (0.0, math.inf),
-    "test_fraction": (0.01, 0.9),
-}
+_LATER = (
+    "test_fraction", "objective", "labels", "unlabelled_batch_size", "unlabelled_weight",
+    "temperature", "confidence", "annealing", "joint_forward", "ema_decay", "schedule", "warmup",
+    "warmup_rate", "epoch_steps",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,9 +29,10 @@ class Recipe:
         dataset: a name of `divaug.datasets`, or the path of an `.npz` file or a folder of images.
         model: a name of `divaug.models`.
         augmenter: a name of `divaug.augmenters`.
-        epochs: passes over the training images.
-        batch_size: original images a step, over all processes; S times as many are trained on.
-        learning_rate: at the first step; a cosine brings it to 0, a little at every step.
+        epochs: passes over the training images, or parts of `epoch_steps` steps.
+        batch_size: original images a step, over all processes; S times as many are trained on. With
+            unlabelled images: labelled ones a step.
+        learning_rate: the highest, from which `schedule` brings it down, a little at every step.
         weight_decay: on all parameters.
         num_candidates: E.
         num_selected: S; also the views of the methods with S views.
@@ -77,6 +53,21 @@ class Recipe:
         num_workers: processes that decode, for folders of images; at most one a core is started.
         test_fraction: share of each class held out for testing, where a folder of images has no
             test part of its own.
+        objective: a name of `divaug.objectives`; what is minimised.
+        labels: labelled images, a balanced choice; 0 for all. This and the next seven are for
+            objectives with unlabelled images.
+        unlabelled_batch_size: unlabelled originals a step, over all processes.
+        unlabelled_weight: of the loss on unlabelled images.
+        temperature: of the sharpened prediction.
+        confidence: probability that a prediction must exceed to be believed.
+        annealing: of the training signal, a name of `divaug.objectives.ANNEALING`.
+        joint_forward: whether labelled, original and augmented images go through the network as
+            one batch, with BatchNorm statistics in common.
+        ema_decay: of the moving average of weights that is evaluated; 0 for none.
+        schedule: how the learning rate falls, a name of `CURVES`.
+        warmup: share of the steps in which it rises.
+        warmup_rate: the learning rate it rises from.
+        epoch_steps: steps of an epoch; 0 for one pass over the (unlabelled) training images.
 
     Example:
         >>> Recipe("mine", "cifar10", "tiny-resnet-8", "divaug", 3, 128, 0.1, 5e-4).num_candidates
@@ -108,25 +99,26 @@ class Recipe:
     train_images: int = 0
     num_workers: int = 8
     test_fraction: float = 0.2
+    objective: str = "supervised"
+    labels: int = 0
+    unlabelled_batch_size: int = 448
+    unlabelled_weight: float = 1.0
+    temperature: float = 0.4
+    confidence: float = 0.8
+    annealing: str = "none"
+    joint_forward: bool = False
+    ema_decay: float = 0.0
+    schedule: str = "cosine"
+    warmup: float = 0.0
+    warmup_rate: float = 0.0
+    epoch_steps: int = 0
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            _check_type(field.name, field.type, getattr(self, field.name))
+            check_type(field.name, field.type, getattr(self, field.name))
             if field.type is float:  # 4 and 4.0 are one recipe and must have one hash
                 object.__setattr__(self, field.name, float(getattr(self, field.name)))
-        _check_names(self)
-        for name, low in _AT_LEAST.items():
-            if getattr(self, name) < low:
-                raise ValueError(f"`{name}` must be at least {low}, got {getattr(self, name)}.")
-        for name, (lowest, highest) in _BETWEEN.items():
-            value = getattr(self, name)
-            if not (lowest <= value <= highest and math.isfinite(value)):
-                raise ValueError(f"`{name}` must lie in [{lowest}, {highest}], got {value}.")
-        if self.num_selected > self.num_candidates:
-            raise ValueError(
-                f"`num_selected` must not exceed num_candidates={self.num_candidates}, "
-                f"got {self.num_selected}."
-            )
+        check_recipe(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON can hold them."""
@@ -181,25 +173,3 @@ def _from_dict(content: Mapping[str, Any]) -> Recipe:
     if missing:
         raise ValueError(f"the recipe lacks `{missing[0]}`; a recipe is complete.")
     return Recipe(**content)
-
-
-def _check_type(name: str, kind: object, value: object) -> None:
-    fits = {
-        float: isinstance(value, int | float) and not isinstance(value, bool),
-        int: isinstance(value, int) and not isinstance(value, bool),
-    }.get(kind, isinstance(value, kind) if isinstance(kind, type) else False)  # type: ignore[call-overload]
-    if not fits:
-        raise TypeError(
-            f"`{name}` must be of type {getattr(kind, '__name__', kind)}, "
-            f"got {type(value).__name__} {value!r}."
-        )
-
-
-def _check_names(recipe: Recipe) -> None:
-    for field, known in (("model", MODELS), ("augmenter", AUGMENTERS), ("precision", PRECISIONS)):
-        value = getattr(recipe, field)
-        if value not in known:
-            raise ValueError(unknown_name(field, value, tuple(known)))
-    space_of(recipe.space)
-    if not recipe.dataset:
-        raise ValueError("`dataset` must be a name or a path, got an empty text.")

@@ -1,4 +1,4 @@
-"""The named recipes: the rows of the paper's table times the augmenters, and two for the demo."""
+"""The named recipes: the rows of the paper's tables times the augmenters, and two for the demo."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,6 +7,7 @@ from types import MappingProxyType
 from divaug.augmenters import AUGMENTERS
 from divaug.operations.checks import unknown_name
 from divaug.recipes._recipe import Recipe
+from divaug.recipes._semi_supervised import FAMILIES, semi_supervised_recipes
 
 __all__ = ["RECIPES", "ROWS", "Row", "recipe"]
 
@@ -101,15 +102,18 @@ def _recipes() -> dict[str, Recipe]:
         if (row.dataset, augmenter) not in _MISSING
     ]
     demo = [_DEMO, replace(_DEMO, name="demo-divaug", augmenter="divaug")]
-    return {one.name: one for one in [*paper, *demo]}
+    return {one.name: one for one in [*paper, *demo]} | semi_supervised_recipes()
 
 
 RECIPES: Mapping[str, Recipe] = MappingProxyType(_recipes())
-"""Name → recipe: `dataset-model-augmenter`, "demo-default" and "demo-divaug"."""
+"""Name → recipe: `dataset-model-augmenter`, "demo-default" and "demo-divaug", and for the
+semi-supervised ones `family-labels-augmenter`."""
 
 
 def recipe(name: str) -> Recipe:
     """Look a recipe up by name; capitals do not matter.
+
+    The name of a semi-supervised family stands for its recipe with 1,000 labels and DivAug.
 
     Raises:
         ValueError: an unknown name, with the nearest ones.
@@ -122,7 +126,8 @@ def recipe(name: str) -> Recipe:
         ...
         ValueError: unknown recipe ... Did you mean 'cifar10-wide-resnet-40-2-divaug'? ...
     """
-    folded = {known.lower(): one for known, one in RECIPES.items()}
+    short = {family: RECIPES[f"{family}-1000-divaug"] for family in FAMILIES}
+    folded = {known.lower(): one for known, one in (short | dict(RECIPES)).items()}
     if name.lower() in folded:
         return folded[name.lower()]
     text = unknown_name("recipe", name, tuple(RECIPES))

@@ -1,39 +1,33 @@
 """From a recipe and a dataset to the parts of a run."""
 
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
-import torch
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from divaug import augmenters, models
 from divaug.augmenters import Augmenter, Settings
 from divaug.datasets import Dataset, ImageFiles
 from divaug.default_augmentation import DefaultAugmentation
+from divaug.objectives import OBJECTIVES, UnlabelledLoss
 from divaug.recipes import Recipe
+from divaug.training.averaging import Average
 from divaug.training.batchnorm import share_statistics
 from divaug.training.data import default_of, plain_name
 from divaug.training.distributed import Processes
 from divaug.training.evaluation import TestFiles, TestImages, TestSet
-from divaug.training.feeds import Feed, Resident, Streamed
+from divaug.training.feeds import Epochs, Feed, Resident, Streamed
 from divaug.training.hardware import Hardware, workers
+from divaug.training.mixture import mix
+from divaug.training.networks import build_network, compiled, forward_of
 from divaug.training.optimization import SGD
-from divaug.training.step import Step
+from divaug.training.semi_step import SemiStep
+from divaug.training.splits import Split, draw_split, fingerprint
+from divaug.training.step import Step, TrainingStep
 
 __all__ = ["STREAMED_SIZE", "Parts", "assemble", "build_augmenter", "build_network", "test_set_of"]
 
 #: Side of the squares that streamed images are cut to before anything else; ImageNet's custom.
 STREAMED_SIZE = 256
-
-# What DDP calls the switch: newer releases of torch warn of the old name.
-_SHARES_BUFFERS = next(
-    name
-    for name in ("forward_sync_buffers", "broadcast_buffers")
-    if name in inspect.signature(DistributedDataParallel.__init__).parameters
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,23 +41,19 @@ class Parts:
         feed: where batches come from.
         step: the training step.
         test: the test images.
-        called: the network as it is asked, compiled where the hardware compiles.
+        called: the network as it is evaluated, compiled where the hardware compiles; of a run with
+            an average of weights that one, as it is.
+        split: which images are labelled, where not all are.
     """
 
     network: nn.Module
     default: DefaultAugmentation
     augment: Augmenter
-    feed: Feed
-    step: Step
+    feed: Epochs
+    step: TrainingStep
     test: TestSet
     called: nn.Module
-
-
-def build_network(recipe: Recipe, data: Dataset | ImageFiles, hardware: Hardware) -> nn.Module:
-    """The network of a recipe for a dataset, on its device."""
-    network = models.build(recipe.model, data.num_classes, len(data.mean), seed=recipe.seed)
-    layout = torch.channels_last if hardware.channels_last else torch.contiguous_format
-    return network.to(device=hardware.device, memory_format=layout)  # type: ignore[call-overload, no-any-return]
+    split: Split | None = None
 
 
 def build_augmenter(
@@ -110,23 +100,48 @@ def _chunk_size(recipe: Recipe, hardware: Hardware, processes: Processes) -> int
     """Test images in one pass: where it is compiled, as many as candidates are scored in one."""
     if not hardware.compiled:
         return 1000
-    return recipe.batch_size // processes.count * recipe.num_candidates
+    with_unlabelled = OBJECTIVES[recipe.objective].unlabelled is not None
+    scored = recipe.unlabelled_batch_size if with_unlabelled else recipe.batch_size
+    return scored // processes.count * recipe.num_candidates
 
 
 test_set_of.__test__ = False  # type: ignore[attr-defined]
 
 
 def assemble(
-    recipe: Recipe, data: Dataset | ImageFiles, hardware: Hardware, processes: Processes
+    recipe: Recipe,
+    data: Dataset | ImageFiles,
+    hardware: Hardware,
+    processes: Processes,
+    *,
+    split: Split | None = None,
+    unlabelled: Tensor | None = None,
 ) -> Parts:
-    """Build everything that a run needs; nothing is written anywhere."""
+    """Build everything that a run needs; nothing is written anywhere.
+
+    Args:
+        recipe: of the run.
+        data: its dataset.
+        hardware: where it runs.
+        processes: who shares the work.
+        split: which images are labelled, for objectives with unlabelled ones; None to draw it.
+        unlabelled: uint8 `[U,C,H,W]`; None for all training images.
+    """
     processes.part_of(recipe.batch_size)
+    loss = OBJECTIVES[recipe.objective].unlabelled
+    if loss is not None:
+        return _semi_supervised(recipe, data, hardware, processes, loss, split, unlabelled)
+    if split is not None or unlabelled is not None:
+        raise ValueError(
+            f"a split and unlabelled images go with another objective than {recipe.objective!r}; "
+            "choose one that has unlabelled images, such as uda."
+        )
     default = default_of(recipe.dataset, data)
     feed = _feed(recipe, data, hardware, processes)
     network = build_network(recipe, data, hardware)
     if recipe.sync_batchnorm and processes.shared:
         share_statistics(network)
-    called = _compiled(network) if hardware.compiled else network
+    called = compiled(network) if hardware.compiled else network
     augment = build_augmenter(recipe, called, default, hardware, feed.pool)
     # The noise of a shaking network hangs on the place in the whole batch of trained images.
     first = processes.part_of(recipe.batch_size).start * augment.views
@@ -135,13 +150,57 @@ def assemble(
         feed.gather,
         augment,
         network,
-        _forward(called, hardware, processes),
+        forward_of(called, hardware, processes),
         SGD(network, recipe, recipe.epochs * feed.steps),
         hardware,
         processes,
     )
     test = test_set_of(recipe, data, hardware, processes)
     return Parts(network, default, augment, feed, step, test, called)
+
+
+def _semi_supervised(
+    recipe: Recipe,
+    data: Dataset | ImageFiles,
+    hardware: Hardware,
+    processes: Processes,
+    loss: UnlabelledLoss,
+    split: Split | None,
+    unlabelled: Tensor | None,
+) -> Parts:
+    if not isinstance(data, Dataset):
+        raise ValueError(
+            f"objective {recipe.objective!r} needs a dataset in memory, and {data.name!r} is a "
+            "folder of images; write its images to an .npz file."
+        )
+    drawn = split or draw_split(data, recipe.labels, recipe.seed)
+    chosen = replace(drawn, unlabelled=fingerprint(unlabelled))
+    default = default_of(recipe.dataset, data)
+    feed = mix(data, chosen, unlabelled, recipe, processes, hardware.device)
+    network = build_network(recipe, data, hardware)
+    if recipe.sync_batchnorm and processes.shared:
+        share_statistics(network)
+    called = compiled(network) if hardware.compiled else network
+    augment = build_augmenter(recipe, called, default, hardware, feed.pool)
+    part = processes.part_of(recipe.unlabelled_batch_size)
+    models.seed_noise(network, recipe.seed, part.start * augment.views)
+    average = Average(network, recipe.ema_decay) if recipe.ema_decay else None
+    step = SemiStep(
+        feed.gather,
+        augment,
+        replace(default, cutout=0),
+        network,
+        forward_of(called, hardware, processes),
+        SGD(network, recipe, recipe.epochs * feed.steps),
+        loss,
+        recipe,
+        hardware,
+        processes,
+        average,
+    )
+    test = test_set_of(recipe, data, hardware, processes)
+    asked = average.network if average else called
+    return Parts(network, default, augment, feed, step, test, asked, chosen)
 
 
 def _feed(
@@ -152,21 +211,3 @@ def _feed(
     images, labels = data.train_images, data.train_labels
     device = hardware.device
     return Resident(images.to(device).contiguous(), labels.to(device), recipe, processes)
-
-
-def _compiled(network: nn.Module) -> nn.Module:
-    # Shapes never change between steps: kernels made for them alone are the fastest.
-    compiled: object = torch.compile(network, dynamic=False)
-    assert isinstance(compiled, nn.Module)
-    return compiled
-
-
-def _forward(
-    called: nn.Module, hardware: Hardware, processes: Processes
-) -> Callable[[Tensor], object]:
-    if not processes.shared:
-        return called
-    # Statistics are shared by `share_buffers`, before scoring, and not by DDP, after it.
-    devices = [hardware.device.index] if hardware.device.type == "cuda" else None
-    arguments: dict[str, Any] = {"device_ids": devices, _SHARES_BUFFERS: False}
-    return DistributedDataParallel(called, **arguments)

@@ -4,12 +4,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import torch
+from torch import Tensor
+
 from divaug import datasets, default_augmentation
 from divaug.datasets import Dataset, Identity, ImageFiles
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.recipes import Recipe
 
-__all__ = ["NUM_CLASSES", "default_of", "describe", "load_data", "place_of", "plain_name"]
+__all__ = [
+    "NUM_CLASSES",
+    "default_of",
+    "describe",
+    "load_data",
+    "place_of",
+    "plain_name",
+    "unlabelled_images",
+]
 
 #: Dataset → how many classes it has.
 NUM_CLASSES: Mapping[str, int] = {
@@ -142,3 +154,22 @@ def default_of(dataset: str, data: Dataset | ImageFiles) -> DefaultAugmentation:
         side = min(data.train_images.shape[2:])
         found = DefaultAugmentation(data.mean, data.std, side // 8, 0.5, side // 2)
     return replace(found, mean=data.mean, std=data.std)
+
+
+def unlabelled_images(given: Tensor | Dataset | str | Path | None) -> Tensor | None:
+    """The unlabelled images that somebody gives: an array, or a dataset's training images.
+
+    Raises:
+        ValueError: a folder of images, which does not fit into memory as it is.
+    """
+    if given is None or isinstance(given, Tensor):
+        return given
+    if not isinstance(given, Dataset) and Path(given).suffix == ".npy":
+        return torch.from_numpy(np.load(given, allow_pickle=False))
+    found = given if isinstance(given, Dataset) else datasets.load(Path(given))
+    if isinstance(found, ImageFiles):
+        raise ValueError(
+            f"`unlabelled` must be images in memory or an .npz file, and {str(given)!r} is a "
+            "folder of images."
+        )
+    return found.train_images

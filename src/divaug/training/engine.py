@@ -4,12 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from divaug.datasets import Dataset, ImageFiles
 from divaug.recipes import Recipe
 from divaug.training.assembly import assemble
 from divaug.training.clock import Clock
-from divaug.training.data import describe
+from divaug.training.data import describe, unlabelled_images
 from divaug.training.distributed import joined, wanted
 from divaug.training.hardware import Hardware, fast_settings
 from divaug.training.interruption import Interruption
@@ -18,6 +19,7 @@ from divaug.training.progress import Reporter, reporter_for
 from divaug.training.provenance import resumed_data
 from divaug.training.results import RunResult
 from divaug.training.runs import Run, check_folder
+from divaug.training.splits import Split, choose_split
 
 __all__ = ["RunResult", "train"]
 
@@ -31,6 +33,8 @@ def train(
     device: str | torch.device | None = None,
     eager: bool = False,
     reporter: Reporter | None = None,
+    split: Split | str | Path | None = None,
+    unlabelled: Tensor | Dataset | str | Path | None = None,
 ) -> RunResult:
     """Train a network as a recipe says, and write the run into a folder.
 
@@ -45,6 +49,11 @@ def train(
         device: "cpu" or "cuda"; None for a GPU where there is one.
         eager: whether to do without compilation and CUDA graphs.
         reporter: told how it goes; None for bars or lines on standard output.
+        split: which training images are labelled, or a file such as a run's `split.json`, for
+            objectives with unlabelled images; None to draw as many as the recipe says.
+        unlabelled: uint8 `[U,C,H,W]`, an `.npy` file of that, or a dataset or `.npz` file whose
+            training images are taken;
+            None for all training images, labelled ones included. No label of theirs is read.
 
     Raises:
         FileExistsError: the folder is not empty.
@@ -61,8 +70,10 @@ def train(
     folder = Path(out)
     check_folder(folder, recipe, resume)
     found, record = resumed_data(recipe, data, folder, resume=resume)
+    others = unlabelled_images(unlabelled)
+    chosen = choose_split(folder, split, others)
     with fast_settings(hardware), joined(processes, hardware.device), Interruption() as stop:
-        parts = assemble(recipe, found, hardware, processes)
+        parts = assemble(recipe, found, hardware, processes, split=chosen, unlabelled=others)
         processes.wait()  # until all have seen the folder as it was
         run = Run(folder if processes.first else None, record.to_json())
         told = reporter if reporter is not None and processes.first else reporter_for(run)

@@ -16,7 +16,7 @@ from divaug.recipes import Recipe
 from divaug.training.distributed import Processes
 from divaug.training.hardware import workers
 
-__all__ = ["Batch", "Feed", "Inputs", "Resident", "Streamed"]
+__all__ = ["Batch", "Epochs", "Feed", "Inputs", "Resident", "Streamed"]
 
 Inputs: TypeAlias = tuple[Tensor, ...]
 
@@ -29,8 +29,8 @@ class Batch(NamedTuple):
     indices: Tensor
 
 
-class Feed(Protocol):
-    """Batches of the training images, epoch by epoch."""
+class Epochs(Protocol):
+    """What changes from step to step, epoch by epoch."""
 
     @property
     def steps(self) -> int:
@@ -42,6 +42,10 @@ class Feed(Protocol):
 
     def epoch(self, epoch: int, start: int) -> Iterator[Inputs]:
         """What `gather` needs, for each step of an epoch from `start` on."""
+
+
+class Feed(Epochs, Protocol):
+    """Batches of labelled training images, epoch by epoch."""
 
     def gather(self, inputs: Inputs) -> Batch:
         """A batch, by operations on the device alone."""

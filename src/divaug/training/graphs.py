@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from divaug.training.feeds import Inputs
-from divaug.training.step import Step
+from divaug.training.step import TrainingStep
 
 __all__ = ["Runner", "run_of", "state_of"]
 
@@ -31,7 +31,7 @@ class GraphedStep:
         step: what to record. Its tensors must keep their places in memory.
     """
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: TrainingStep) -> None:
         self._step = step
         self._graph: torch.cuda.CUDAGraph | None = None
         self._inputs: Inputs = ()
@@ -58,7 +58,7 @@ class GraphedStep:
         self._graph = graph
 
 
-def _warm_up(step: Step, inputs: Inputs, aside: torch.cuda.Stream) -> None:
+def _warm_up(step: TrainingStep, inputs: Inputs, aside: torch.cuda.Stream) -> None:
     """Run a few steps aside and undo them."""
     tensors = state_of(step)
     before = [tensor.detach().clone() for tensor in tensors]
@@ -77,7 +77,7 @@ def _warm_up(step: Step, inputs: Inputs, aside: torch.cuda.Stream) -> None:
     torch.cuda.synchronize()
 
 
-def state_of(step: Step) -> list[Tensor]:
+def state_of(step: TrainingStep) -> list[Tensor]:
     """Every tensor that a step changes, but for the augmenter's own."""
     optimizer = step.optimizer
     return [
@@ -88,9 +88,10 @@ def state_of(step: Step) -> list[Tensor]:
         step.epoch,
         step.sums,
         step.first_bad,
+        *step.further_tensors().values(),
     ]
 
 
-def run_of(step: Step) -> Runner:
+def run_of(step: TrainingStep) -> Runner:
     """The step as a graph where its hardware says so, else as it is."""
     return GraphedStep(step) if step.hardware.graphed else step

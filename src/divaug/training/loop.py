@@ -8,7 +8,7 @@ from divaug.recipes import Recipe
 from divaug.training import state
 from divaug.training.assembly import Parts
 from divaug.training.clock import Clock
-from divaug.training.distributed import Processes, share_buffers
+from divaug.training.distributed import Processes
 from divaug.training.environment import environment
 from divaug.training.evaluation import Scores, evaluate_unless
 from divaug.training.files import WriteError
@@ -17,10 +17,10 @@ from divaug.training.hardware import Hardware
 from divaug.training.interruption import Interruption
 from divaug.training.kept import kept_so_far
 from divaug.training.meters import Meter, Reading
-from divaug.training.optimization import cosine_rate
 from divaug.training.progress import Reporter
 from divaug.training.results import RunResult, result_of
 from divaug.training.runs import Run
+from divaug.training.schedules import rate_at
 from divaug.training.state import Place
 
 __all__ = ["Loop"]
@@ -42,7 +42,7 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.step = 0
-        self.meter = Meter(self.processes)
+        self.meter = Meter(self.processes, None, self.parts.step.further)
         self.saved: Path | None = None
         self._saved_step = 0
         self._open = False
@@ -101,7 +101,7 @@ class Loop:
 
     def _begin_epoch(self, epoch: int) -> None:
         self.parts.step.begin_epoch(epoch)
-        self.meter = Meter(self.processes)
+        self.meter = Meter(self.processes, None, self.parts.step.further)
         self._epoch_mark = self._log_mark = self.clock.training
 
     def _start_writing(self) -> None:
@@ -110,7 +110,8 @@ class Loop:
             return
         self._open = True
         self.stop.listen()
-        self.run.open(self.recipe, environment(self.hardware, self.processes), self._saved_step)
+        now = environment(self.hardware, self.processes)
+        self.run.open(self.recipe, now, self._saved_step, self.parts.split)
 
     def _stopping(self, together: bool) -> bool:
         """Whether to stop; several processes agree on it where they have met anyway."""
@@ -125,16 +126,15 @@ class Loop:
     def _check(self, bad: int | None) -> None:
         if bad is None:
             return
-        rate = cosine_rate(self.recipe.learning_rate, bad - 1, self._total_steps)
         last = self.saved or "there is none yet"
         raise ValueError(
-            f"the loss is not finite at step {bad} (learning rate {rate:.6g}); the run "
+            f"the loss is not finite at step {bad} (learning rate {self._rate(bad):.6g}); the run "
             f"stops. Last checkpoint: {last}. Try a smaller learning_rate."
         )
 
-    @property
-    def _total_steps(self) -> int:
-        return self.parts.step.optimizer.total_steps
+    def _rate(self, step: int) -> float:
+        """The learning rate of a step, counted from 1."""
+        return rate_at(self.recipe, step - 1, self.parts.step.optimizer.total_steps)
 
     def _log(self, reading: Reading | None) -> None:
         if reading is None:
@@ -144,16 +144,16 @@ class Loop:
         speed = reading.interval.originals / max(now - self._log_mark, 1e-9)
         self._log_mark = now
         self.told.interval(reading.interval, speed)
-        rate = cosine_rate(self.recipe.learning_rate, reading.step - 1, self._total_steps)
         self.run.write(
             {
                 "kind": "interval",
                 "step": reading.step,
                 "epoch": (reading.step - 1) // self.parts.feed.steps,
-                "learning_rate": rate,
+                "learning_rate": self._rate(reading.step),
                 "loss": reading.interval.loss,
                 "accuracy": reading.interval.accuracy,
                 "diversity": reading.interval.diversity,
+                **reading.interval.further,
                 "images_per_second": speed,
             }
         )
@@ -177,6 +177,7 @@ class Loop:
             "loss": reading.epoch.loss,
             "accuracy": reading.epoch.accuracy,
             "diversity": reading.epoch.diversity,
+            **reading.epoch.further,
             "images_per_second": reading.epoch.originals / max(seconds, 1e-9),
             "epoch_seconds": seconds,
         }
@@ -196,7 +197,7 @@ class Loop:
     def _evaluate(self) -> Scores | None:
         parts = self.parts
         with self.clock.during("evaluation"):
-            share_buffers(parts.network, self.processes)
+            state.share_averages(parts.step, self.processes)
             return evaluate_unless(
                 lambda: self._stopping(True),
                 parts.called,
@@ -243,7 +244,7 @@ class Loop:
         self.step, self._saved_step = place.step, place.step
         self._epoch_mark = self.clock.training - place.epoch_seconds
         self._log_mark = self.clock.training - place.interval_seconds
-        self.meter = Meter(self.processes, place.base)
+        self.meter = Meter(self.processes, place.base, self.parts.step.further)
         self.saved = state.path_of(self.folder, found)
         self.processes.wait()  # until all have read what is about to be cut back
         return ended

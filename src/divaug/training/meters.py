@@ -1,8 +1,8 @@
 """Reading what a step adds up without making the device wait: one interval late."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -23,19 +23,28 @@ class Averages:
         diversity: Variance Diversity of each original's trained views, in training mode; 0 with
             one view.
         originals: how many originals the means are over.
+        further: means over originals that only some objectives have, by name.
     """
 
     loss: float
     accuracy: float
     diversity: float
     originals: int
+    further: Mapping[str, float] = field(default_factory=dict)
 
     @staticmethod
-    def of(sums: Sequence[float]) -> "Averages":
-        """The means that follow from a step's sums."""
-        loss, correct, images, diversity, originals = sums
+    def of(sums: Sequence[float], further: Sequence[str] = ()) -> "Averages":
+        """The means that follow from a step's sums; `further` names those after `SUMS`."""
+        loss, correct, images, diversity, originals = sums[: len(SUMS)]
         many, few = max(images, 1.0), max(originals, 1.0)
-        return Averages(loss / many, correct / many, diversity / few, int(originals))
+        rest = zip(further, sums[len(SUMS) :], strict=True)
+        return Averages(
+            loss / many,
+            correct / many,
+            diversity / few,
+            int(originals),
+            {name: value / few for name, value in rest},
+        )
 
 
 @dataclass(frozen=True)
@@ -61,11 +70,18 @@ class Meter:
     Args:
         processes: whose sums are added.
         base: the sums at the last reading, from a checkpoint; None at the start of an epoch.
+        further: names of the sums that follow `SUMS`.
     """
 
-    def __init__(self, processes: Processes, base: Sequence[float] | None = None) -> None:
+    def __init__(
+        self,
+        processes: Processes,
+        base: Sequence[float] | None = None,
+        further: Sequence[str] = (),
+    ) -> None:
         self._processes = processes
-        self.base = list(base) if base is not None else [0.0] * len(SUMS)
+        self._further = further
+        self.base = list(base) if base is not None else [0.0] * (len(SUMS) + len(further))
         self._pending: tuple[int, Tensor, torch.cuda.Event | None] | None = None
 
     def push(self, step: int, sums: Tensor, first_bad: Tensor) -> Reading | None:
@@ -94,4 +110,5 @@ class Meter:
         interval = [now - then for now, then in zip(sums, self.base, strict=True)]
         self.base = sums
         first_bad = int(bad) if math.isfinite(bad) else None
-        return Reading(step, Averages.of(interval), Averages.of(sums), first_bad)
+        since, whole = (Averages.of(part, self._further) for part in (interval, sums))
+        return Reading(step, since, whole, first_bad)

@@ -1,28 +1,18 @@
-"""SGD with Nesterov's momentum on a cosine, entirely on the device.
+"""SGD with Nesterov's momentum on a schedule, entirely on the device.
 
 torch's SGD reads a learning rate that is a tensor back to the host at every step; this one never
 does, so that a CUDA graph can hold it. On the same gradients it computes what torch's does.
 """
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from divaug.recipes import Recipe
+from divaug.training.schedules import rates
 
-__all__ = ["SGD", "cosine_rate"]
-
-
-def cosine_rate(base: float, step: int, total_steps: int) -> float:
-    """The learning rate of a step: `base` at the first one, falling towards 0 after the last.
-
-    Example:
-        >>> [cosine_rate(1.0, step, 4) for step in (0, 2, 4)]
-        [1.0, 0.5, 0.0]
-    """
-    return 0.5 * base * (1.0 + math.cos(math.pi * step / total_steps))
+__all__ = ["SGD"]
 
 
 @dataclass
@@ -32,7 +22,7 @@ class SGD:
     Args:
         network: whose parameters are trained.
         recipe: learning rate, momentum, weight decay and gradient clipping.
-        total_steps: length of the cosine.
+        total_steps: length of the schedule.
     """
 
     network: nn.Module
@@ -48,8 +38,7 @@ class SGD:
 
     def rate(self) -> Tensor:
         """The learning rate of the coming step, on the device."""
-        angle = self.step_number.double() * (math.pi / self.total_steps)
-        return (0.5 * self.recipe.learning_rate * (1.0 + angle.cos())).to(torch.float32)
+        return rates(self.recipe, self.step_number, self.total_steps).to(torch.float32)
 
     @torch.no_grad()
     def step(self) -> None:

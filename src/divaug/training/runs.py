@@ -2,6 +2,7 @@
 
 RUN/recipe.json         every hyper-parameter
 RUN/data.json           the dataset: name, path, sizes, classes, fingerprint
+RUN/split.json          which images are labelled, where not all are
 RUN/environment.json    machine, versions, commit; one entry for each start
 RUN/metrics.jsonl       a line for each logged interval and each epoch
 RUN/result.json         how far it came, what it reached, and where its time went
@@ -21,6 +22,7 @@ from typing import Any, Protocol
 from divaug.recipes import Recipe
 from divaug.training.files import WriteError, replace_text, writing
 from divaug.training.metrics import METRICS, read_metrics
+from divaug.training.splits import SPLIT, Split
 
 __all__ = ["HARMLESS", "Run", "check_folder", "read_metrics", "read_recipe", "read_result"]
 
@@ -112,7 +114,13 @@ class Run:
     def __post_init__(self) -> None:
         self._events: _Writer | None = None
 
-    def open(self, recipe: Recipe, environment: Mapping[str, Any], step: int = 0) -> None:
+    def open(
+        self,
+        recipe: Recipe,
+        environment: Mapping[str, Any],
+        step: int = 0,
+        split: Split | None = None,
+    ) -> None:
         """Make the folder, or cut its record back to the step that is resumed from."""
         if self.folder is None:
             return
@@ -122,6 +130,8 @@ class Run:
         replace_text(self.folder / "recipe.json", recipe.to_json())
         if self.data:
             replace_text(self.folder / "data.json", self.data)
+        if split is not None:
+            replace_text(self.folder / SPLIT, split.to_json())
         starts = self._starts()
         replace_text(
             self.folder / "environment.json",

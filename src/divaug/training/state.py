@@ -1,4 +1,8 @@
-"""Between a run in progress and its checkpoints."""
+"""Between a run in progress and its checkpoints.
+
+A checkpoint's model is the network that a run evaluates. Where that is an average, the weights that
+are trained go with the optimiser's tensors.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -14,8 +18,11 @@ from divaug.training.checkpoints import Checkpoint
 from divaug.training.distributed import Processes, share_buffers
 from divaug.training.kept import load_kept, total_state
 from divaug.training.runs import Run, read_metrics, read_result
+from divaug.training.step import TrainingStep
 
-__all__ = ["Place", "checkpoint_of", "find", "load", "path_of", "save"]
+__all__ = ["Place", "checkpoint_of", "find", "load", "path_of", "save", "share_averages"]
+
+_MOMENTUM, _TRAINED = "momentum.", "trained."
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,8 @@ class Place:
 
 def checkpoint_of(recipe: Recipe, parts: Parts, processes: Processes, place: Place) -> Checkpoint:
     """Everything that a resumed run needs; all processes must ask."""
-    share_buffers(parts.network, processes)
     step = parts.step
+    share_averages(step, processes)
     info = {
         "model": recipe.model,
         "recipe": recipe.hash,
@@ -49,8 +56,17 @@ def checkpoint_of(recipe: Recipe, parts: Parts, processes: Processes, place: Pla
         "kept": total_state(step.augment, processes, step.sums.device),
         "sums": processes.total(step.sums).tolist(),
     }
-    momentum = {f"momentum.{n}": t for n, t in step.optimizer.momentum.items()}
-    return Checkpoint(place.step, parts.network.state_dict(), momentum, info)
+    tensors = {_MOMENTUM + name: tensor for name, tensor in step.optimizer.momentum.items()}
+    if step.evaluated is not step.network:
+        tensors |= {_TRAINED + name: t for name, t in step.network.state_dict().items()}
+    return Checkpoint(place.step, step.evaluated.state_dict(), tensors, info)
+
+
+def share_averages(step: TrainingStep, processes: Processes) -> None:
+    """Give all processes the first one's BatchNorm statistics, trained and evaluated."""
+    share_buffers(step.network, processes)
+    if step.evaluated is not step.network:
+        share_buffers(step.evaluated, processes)
 
 
 def save(run: Run, checkpoint: Checkpoint) -> Path | None:
@@ -97,11 +113,15 @@ def load(folder: Path, found: Checkpoint, parts: Parts, processes: Processes) ->
     """
     path = path_of(folder, found)
     step = parts.step
-    checkpoints.load_network(parts.network, found.model, str(path))
+    checkpoints.load_network(step.evaluated, found.model, str(path))
+    if step.evaluated is not step.network:
+        trained = [name for name in found.optimizer if name.startswith(_TRAINED)]
+        tensors = {name.removeprefix(_TRAINED): found.optimizer[name] for name in trained}
+        checkpoints.load_network(step.network, tensors, str(path))
     try:
         with torch.no_grad():
             for name, tensor in step.optimizer.momentum.items():
-                tensor.copy_(found.optimizer[f"momentum.{name}"])
+                tensor.copy_(found.optimizer[_MOMENTUM + name])
         sums = torch.tensor(found.info["sums"], dtype=torch.float64)
         step.augment.load_state_dict(dict(found.info["augmenter"]))
         load_kept(step.augment, found.info["kept"], processes)

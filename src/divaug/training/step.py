@@ -1,8 +1,9 @@
 """The training step: a function of tensors on the device, with no word from the host."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -16,11 +17,47 @@ from divaug.training.feeds import Batch, Inputs
 from divaug.training.hardware import Hardware
 from divaug.training.optimization import SGD
 
-__all__ = ["SUMS", "Step"]
+__all__ = ["SUMS", "Step", "TrainingStep", "note_bad"]
 
 #: What a step adds up: loss over images, right answers, images, diversity over originals,
 #: originals.
 SUMS = ("loss", "correct", "images", "diversity", "originals")
+
+
+class TrainingStep(Protocol):
+    """What the loop, the graph and the record ask of a step, whatever its objective."""
+
+    augment: Augmenter
+    network: nn.Module
+    optimizer: SGD
+    hardware: Hardware
+    epoch: Tensor
+    sums: Tensor
+    first_bad: Tensor
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """Names of the sums that follow `SUMS`, each to be divided by the number of originals."""
+
+    @property
+    def evaluated(self) -> nn.Module:
+        """The network that is evaluated and kept as the run's result."""
+
+    def __call__(self, inputs: Inputs) -> None:
+        """Train on one batch."""
+
+    def further_tensors(self) -> Mapping[str, Tensor]:
+        """What a step changes beside network, optimiser and sums, by name."""
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Count anew."""
+
+
+def note_bad(first_bad: Tensor, loss: Tensor, step: Tensor) -> None:
+    """Keep the number of the first step, counted from 1, whose loss was not finite."""
+    now = step.double()
+    bad = torch.where(loss.isfinite(), torch.full_like(now, math.inf), now)
+    first_bad.copy_(torch.minimum(first_bad, bad))
 
 
 @dataclass
@@ -52,6 +89,20 @@ class Step:
         # The first step, counted from 1, whose loss was not finite; infinite while there is none.
         self.first_bad = torch.full((), math.inf, dtype=torch.float64, device=device)
 
+    @property
+    def further(self) -> tuple[str, ...]:
+        """No sums but `SUMS`."""
+        return ()
+
+    @property
+    def evaluated(self) -> nn.Module:
+        """The network that is trained."""
+        return self.network
+
+    def further_tensors(self) -> Mapping[str, Tensor]:
+        """None."""
+        return {}
+
     def __call__(self, inputs: Inputs) -> None:
         """Train on one batch."""
         share_buffers(self.network, self.processes)
@@ -80,9 +131,7 @@ class Step:
         number = torch.full_like(loss, images)
         originals = torch.full_like(loss, images // views)
         self.sums += torch.stack([loss * images, correct, number, diversity, originals])
-        now = self.optimizer.step_number.double()
-        bad = torch.where(loss.isfinite(), torch.full_like(now, math.inf), now)
-        self.first_bad.copy_(torch.minimum(self.first_bad, bad))
+        note_bad(self.first_bad, loss, self.optimizer.step_number)
 
     def begin_epoch(self, epoch: int) -> None:
         """Count anew."""

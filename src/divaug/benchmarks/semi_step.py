@@ -1,0 +1,191 @@
+"""Time of the semi-supervised step against its network passes alone, in one run.
+
+The passes are what no implementation can do without: scoring the candidates, where the method asks
+the network, and the forward and backward passes of the training images. They are timed together, on
+images that were made before, as one CUDA graph on a GPU.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from divaug.benchmarks.clocks import milliseconds
+from divaug.benchmarks.expansion import verify
+from divaug.benchmarks.random_data import random_data
+from divaug.benchmarks.step import time_whole, where_measured
+from divaug.datasets import Dataset
+from divaug.plugin import DivAug
+from divaug.recipes import Recipe
+from divaug.scoring import score
+from divaug.selection import METHODS, select
+from divaug.tables import Table
+from divaug.training.assembly import assemble
+from divaug.training.distributed import Processes
+from divaug.training.environment import environment
+from divaug.training.feeds import Inputs
+from divaug.training.hardware import Hardware, fast_settings
+from divaug.training.mixture import Role
+from divaug.training.semi_step import SemiStep
+from divaug.views import Views
+
+__all__ = ["KIND", "compare", "measure", "table"]
+
+KIND = "semi-step"
+
+
+def measure(
+    recipe: Recipe,
+    device: str | None = None,
+    *,
+    repeats: int = 20,
+    steps: int = 10,
+    eager: bool = False,
+    data: Dataset | None = None,
+) -> dict[str, Any]:
+    """Time a recipe's whole step, its network passes alone, and what it does beside them.
+
+    Args:
+        recipe: with unlabelled images.
+        device: where; None for a GPU where there is one.
+        repeats: timed stretches; the median counts.
+        steps: steps in a stretch.
+        eager: whether to do without compilation and CUDA graphs.
+        data: the dataset; None for random images of the same shape.
+
+    Returns:
+        Milliseconds of the step (`median`, `low`, `high`), of its passes, their ratio, the parts.
+    """
+    hardware = Hardware.choose(device, recipe.precision, eager=eager)
+    with fast_settings(hardware):
+        parts = assemble(recipe, data or random_data(recipe), hardware, Processes())
+        inputs = next(parts.feed.epoch(0, 0))
+        parts.step.begin_epoch(0)
+        whole = time_whole(parts, inputs, hardware, repeats, steps)
+        step = parts.step
+        if not isinstance(step, SemiStep):
+            raise ValueError(f"recipe {recipe.name!r} has no unlabelled images to time.")
+        alone = {
+            name: milliseconds(work, hardware, repeats, steps)
+            for name, work in _works(step, inputs, hardware).items()
+        }
+    passes = alone.pop("network passes")
+    return {
+        "benchmark": KIND,
+        "recipe": recipe.to_dict(),
+        "step_ms": whole,
+        "passes_ms": passes,
+        "ratio": whole["median"] / passes,
+        "parts_ms": alone,
+        "repeats": repeats,
+        "steps": steps,
+        "environment": environment(hardware, Processes()),
+    }
+
+
+def compare(
+    recipes: Sequence[Recipe], device: str | None = None, *, repeats: int = 20, eager: bool = False
+) -> dict[str, Any]:
+    """Time several recipes in one run."""
+    if recipes and Hardware.choose(device, recipes[0].precision, eager=eager).device.type == "cuda":
+        verify(seed=1)  # raises before any time is taken
+    found = [measure(recipe, device, repeats=repeats, eager=eager) for recipe in recipes]
+    return {"benchmark": KIND, "cases": found, "environment": found[0]["environment"]}
+
+
+def table(result: dict[str, Any]) -> Table:
+    """Milliseconds of the step and of its passes, their ratio, and the parts beside them."""
+    parts = list(dict.fromkeys(part for case in result["cases"] for part in case["parts_ms"]))
+    rows = []
+    for case in result["cases"]:
+        whole, fields = case["step_ms"], case["recipe"]
+        batch = f"{fields['batch_size']} + {fields['unlabelled_batch_size']}"
+        times = [f"{case['parts_ms'][p]:.2f}" if p in case["parts_ms"] else "" for p in parts]
+        rows.append(
+            (
+                fields["name"],
+                batch,
+                f"{whole['median']:.2f}",
+                f"{whole['low']:.2f} to {whole['high']:.2f}",
+                f"{case['passes_ms']:.2f}",
+                f"{case['ratio']:.2f}",
+                *times,
+            )
+        )
+    columns = ("recipe", "batch", "step, ms", "spread", "network passes, ms", "ratio", *parts)
+    return Table(
+        columns,
+        tuple(rows),
+        title="The semi-supervised step",
+        numeric=tuple(range(2, len(columns))),
+        notes=(
+            "Network passes: scoring, where the method asks the network, and forward and backward "
+            "of all images trained on. Parts are timed alone.",
+            where_measured(result),
+        ),
+    )
+
+
+def _works(step: SemiStep, inputs: Inputs, hardware: Hardware) -> dict[str, Callable[[], object]]:
+    """The network passes, and each part beside them, as functions of nothing."""
+    augment, batch = step.augment, step.gather(inputs)
+    assert isinstance(augment, DivAug | Views)
+    source = augment.source
+    when = torch.zeros((), dtype=torch.int64, device=hardware.device)
+
+    def widen() -> Tensor:
+        return source.candidates(batch.images, batch.indices, step.epoch, hardware.dtype)[0]
+
+    def weaken() -> tuple[Tensor, Tensor]:
+        given = batch.labelled
+        labelled = step.weakly(given.images, given.indices, Role.LABELLED)
+        return labelled, step.weakly(batch.images, batch.indices, Role.WEAK)
+
+    candidates, (labelled, originals) = widen(), weaken()
+    views = (
+        candidates[:, : augment.views]
+        .flatten(0, 1)
+        .contiguous(
+            memory_format=torch.channels_last if hardware.channels_last else torch.contiguous_format
+        )
+    )
+    asks = isinstance(augment, DivAug) and METHODS[augment.method].needs_probs
+
+    def ask() -> Tensor:
+        assert isinstance(augment, DivAug)
+        with hardware.autocast():
+            return score(augment.model, candidates)
+
+    def passes() -> None:
+        if asks:
+            ask()
+        step.optimizer.zero_grad()
+        given, _, augmented = step.predict(labelled, originals, views)
+        (given.square().mean() + augmented.square().mean()).backward()  # type: ignore[no-untyped-call]
+
+    works: dict[str, Callable[[], object]] = {
+        "network passes": passes,
+        "gather": lambda: step.gather(inputs),
+        "expand": widen,
+        "weak": weaken,
+    }
+    if asks:
+        probs = ask()
+        works["score"] = ask
+        works["select"] = lambda: select(
+            probs, augment.views, "kmeans++", source.seed, step=when, index=batch.indices
+        )
+    return works | {"optimiser": _updating(step)}
+
+
+def _updating(step: SemiStep) -> Callable[[], object]:
+    # Gradients of a fixed place in memory; what they hold does not matter for the time.
+    gradients = [torch.zeros_like(parameter) for parameter in step.optimizer.parameters]
+
+    def update() -> None:
+        for parameter, gradient in zip(step.optimizer.parameters, gradients, strict=True):
+            parameter.grad = gradient
+        step.optimizer.step()
+
+    return update

@@ -1,0 +1,73 @@
+"""Training signal annealing: labelled images that are learnt already stay out of the loss.
+
+With few labels a network knows them by heart long before it has learnt from the unlabelled images.
+A labelled image counts only while the probability of its true class is below a threshold, which
+rises from that of a guess to certainty as training goes on.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from divaug.operations.checks import unknown_name
+
+__all__ = ["ANNEALING", "annealed_cross_entropy", "annealing_threshold"]
+
+# The steepness that UDA uses: exp(−5) is practically nothing.
+_STEEPNESS = 5.0
+
+ANNEALING: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
+    {
+        "none": lambda progress: torch.full_like(progress, math.inf),
+        "linear": lambda progress: progress,
+        "log": lambda progress: 1.0 - (-_STEEPNESS * progress).exp(),
+        "exp": lambda progress: (_STEEPNESS * (progress - 1.0)).exp(),
+    }
+)
+"""Name → from the share of the training that is done to that of the way to certainty."""
+
+
+def annealing_threshold(annealing: str, progress: Tensor, num_classes: int) -> Tensor:
+    """The probability of the true class from which on an image does not count.
+
+    Args:
+        annealing: a name of `ANNEALING`.
+        progress: steps done over all steps, from 0 to 1.
+        num_classes: D; a guess has probability 1/D.
+
+    Example:
+        >>> float(annealing_threshold("linear", torch.tensor(0.5), 10))
+        0.550000011920929
+    """
+    if annealing not in ANNEALING:
+        raise ValueError(unknown_name("annealing", annealing, tuple(ANNEALING)))
+    guess = 1.0 / num_classes
+    return ANNEALING[annealing](progress) * (1.0 - guess) + guess
+
+
+def annealed_cross_entropy(
+    logits: Tensor, labels: Tensor, threshold: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The summed cross-entropy of the images that still count, and how many they are.
+
+    The loss is their quotient, or 0 where none counts; several processes add up both first.
+
+    Args:
+        logits: `[B,D]`.
+        labels: int64 `[B]`.
+        threshold: the probability of the true class from which on an image does not count.
+
+    Example:
+        >>> logits, labels = torch.tensor([[4.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 0])
+        >>> total, count = annealed_cross_entropy(logits, labels, torch.tensor(0.75))
+        >>> round(float(total), 4), int(count)
+        (0.6931, 1)
+    """
+    each = F.cross_entropy(logits, labels, reduction="none")
+    # A loss that is not a number counts: it must not vanish unseen.
+    counts = ~((-each.detach()).exp() >= threshold)
+    return (each * counts).sum(), counts.sum()

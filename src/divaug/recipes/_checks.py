@@ -1,0 +1,120 @@
+"""What a recipe's fields may hold."""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from divaug.augmenters import AUGMENTERS
+from divaug.models import MODELS
+from divaug.objectives import ANNEALING, OBJECTIVES
+from divaug.operations.checks import unknown_name
+from divaug.operations.magnitude import space_of
+from divaug.recipes._curves import CURVES
+
+if TYPE_CHECKING:
+    from divaug.recipes._recipe import Recipe
+
+__all__ = ["PRECISIONS", "check_recipe", "check_type"]
+
+#: "auto" is bfloat16 on a GPU and float32 on a CPU.
+PRECISIONS = ("auto", "float32", "bfloat16")
+
+# Field → smallest allowed value, for whole numbers.
+_AT_LEAST = {
+    "num_candidates": 1,
+    "num_selected": 1,
+    "randaugment_n": 1,
+    "epochs": 1,
+    "batch_size": 1,
+    "seed": 0,
+    "evaluate_every": 1,
+    "checkpoint_every": 1,
+    "log_every": 1,
+    "train_images": 0,
+    "num_workers": 0,
+    "labels": 0,
+    "unlabelled_batch_size": 1,
+    "epoch_steps": 0,
+}
+# Field → lowest and highest allowed value, for real numbers.
+_BETWEEN = {
+    "randaugment_m": (0.0, 30.0),
+    "learning_rate": (0.0, math.inf),
+    "weight_decay": (0.0, math.inf),
+    "momentum": (0.0, 1.0),
+    "grad_clip": (0.0, math.inf),
+    "test_fraction": (0.01, 0.9),
+    "unlabelled_weight": (0.0, math.inf),
+    "confidence": (0.0, 1.0),
+    "temperature": (0.0, math.inf),
+    "warmup": (0.0, 1.0),
+    "warmup_rate": (0.0, math.inf),
+    "ema_decay": (0.0, 1.0),
+}
+# Field → the table that its name must be in.
+_NAMED: Mapping[str, Collection[str]] = {
+    "model": MODELS,
+    "augmenter": AUGMENTERS,
+    "precision": PRECISIONS,
+    "objective": OBJECTIVES,
+    "annealing": ANNEALING,
+    "schedule": CURVES,
+}
+
+
+def check_type(name: str, kind: object, value: object) -> None:
+    """Refuse a value that is not of its field's type; a whole number is a real one too."""
+    fits = {
+        float: isinstance(value, int | float) and not isinstance(value, bool),
+        int: isinstance(value, int) and not isinstance(value, bool),
+    }.get(kind, isinstance(value, kind) if isinstance(kind, type) else False)  # type: ignore[call-overload]
+    if not fits:
+        raise TypeError(
+            f"`{name}` must be of type {getattr(kind, '__name__', kind)}, "
+            f"got {type(value).__name__} {value!r}."
+        )
+
+
+def check_recipe(recipe: "Recipe") -> None:
+    """Refuse names that are in no table, numbers out of their range and fields at odds."""
+    _check_names(recipe)
+    for name, low in _AT_LEAST.items():
+        if getattr(recipe, name) < low:
+            raise ValueError(f"`{name}` must be at least {low}, got {getattr(recipe, name)}.")
+    for name, (lowest, highest) in _BETWEEN.items():
+        value = getattr(recipe, name)
+        if not (lowest <= value <= highest and math.isfinite(value)):
+            raise ValueError(f"`{name}` must lie in [{lowest}, {highest}], got {value}.")
+    if recipe.num_selected > recipe.num_candidates:
+        raise ValueError(
+            f"`num_selected` must not exceed num_candidates={recipe.num_candidates}, "
+            f"got {recipe.num_selected}."
+        )
+    _check_unlabelled(recipe)
+
+
+def _check_names(recipe: "Recipe") -> None:
+    for field, known in _NAMED.items():
+        value = getattr(recipe, field)
+        if value not in known:
+            raise ValueError(unknown_name(field, value, tuple(known)))
+    space_of(recipe.space)
+    if not recipe.dataset:
+        raise ValueError("`dataset` must be a name or a path, got an empty text.")
+
+
+def _check_unlabelled(recipe: "Recipe") -> None:
+    for name in ("warmup", "ema_decay"):
+        if getattr(recipe, name) == 1.0:
+            raise ValueError(f"`{name}` must be below 1, got 1.0.")
+    if OBJECTIVES[recipe.objective].unlabelled is not None:
+        if not recipe.temperature:
+            raise ValueError("`temperature` must be above 0, got 0.0.")
+        return
+    for name in ("labels", "ema_decay", "epoch_steps"):
+        if getattr(recipe, name):
+            raise ValueError(
+                f"`{name}` goes with an objective that has unlabelled images, such as uda, got "
+                f"{getattr(recipe, name)} with {recipe.objective!r}; to train on fewer images set "
+                "`train_images`."
+            )
