@@ -23,7 +23,7 @@ TRAIN = ["train", "demo-default", "--device", "cpu"]
 SLOW = """
 import sys, time
 from divaug import training
-from divaug.training import engine, step
+from divaug.training import provenance, step
 
 def wait(*_arguments, **_keywords):
     print("HERE", flush=True)
@@ -47,7 +47,7 @@ def start(words, **keywords):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("patch", ["engine.load_data", "step.Step.__call__"])
+@pytest.mark.parametrize("patch", ["provenance.load_data", "step.Step.__call__"])
 def test_a_signal_at_start_up_is_one_line_and_nothing_is_written(tmp_path, patch, number, code):
     """While the data is read, and in the first step, where networks are compiled."""
     words = ["-c", SLOW.format(patch=patch), *TRAIN, "--out", str(tmp_path / "run")]

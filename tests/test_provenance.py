@@ -22,7 +22,7 @@ from divaug.training.progress import Silent
 from divaug.training.provenance import read_data_record
 from divaug.training.runs import read_metrics
 from tests.dataset_files import write_images
-from tests.training_helpers import toy_data, toy_recipe
+from tests.training_helpers import StopAfter, toy_data, toy_recipe
 
 CPU = Hardware(torch.device("cpu"))
 
@@ -99,11 +99,14 @@ def test_a_run_goes_on_with_its_own_data_alone(made, tmp_path):
             assert identify(load_data(toy_recipe(), path)).fingerprint[:12] in str(refused.value)
     assert {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()} == before
     moved = shutil.copy(own, tmp_path / "moved.npz")
-    recipe, quiet = toy_recipe(epochs=1), Silent()
-    again = train(recipe, copied, data=moved, resume=True, device="cpu", reporter=quiet)
+    recipe, quiet, half = toy_recipe(epochs=1), Silent(), tmp_path / "half"
+    begun = train(recipe, half, data=own, device="cpu", reporter=StopAfter(2))
+    assert not begun.finished
+    assert read_data_record(half).path == str(own)
+    again = train(recipe, half, data=moved, resume=True, device="cpu", reporter=quiet)
     assert again.finished
-    assert read_data_record(copied).path == str(moved)
-    assert train(recipe, copied, resume=True, device="cpu", reporter=quiet).finished
+    assert read_data_record(half).path == str(moved)
+    assert train(recipe, half, resume=True, device="cpu", reporter=quiet).finished
 
 
 def test_other_data_is_said_and_other_classes_are_refused(made, capsys, tmp_path):
