@@ -2,10 +2,10 @@
 
 import importlib.util
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from divaug.figures.canvas import to_picture
 from divaug.policies import AutoAugment, Policy, RandAugment, Uniform
 from divaug.tables import Table
 
-__all__ = ["KIND", "measure", "rivals_table", "table", "verify"]
+__all__ = ["KIND", "STEP_SHAPES", "measure", "rivals_table", "table", "verify"]
 
 KIND = "expand"
 # (batch, candidates, side, dtype, channels last)
@@ -31,6 +31,9 @@ CASES = (
     (256, 4, 224, torch.float32, False),
 )
 LARGE_SIDE = 129
+#: What a training step on small images asks of the kernels; see `verify`.
+STEP_SHAPES = ((64, 32, torch.bfloat16, True),)
+Shape: TypeAlias = tuple[int, int, torch.dtype, bool]
 RIVAL_IMAGES = {32: 256, 224: 64}
 
 
@@ -41,8 +44,13 @@ def _images(batch: int, side: int, seed: int) -> Tensor:
     )
 
 
-def verify(seed: int) -> int:
+def verify(seed: int, cases: Sequence[Shape] | None = None) -> int:
     """Compare the kernels with batched PyTorch, on this device and on the CPU, to the bit.
+
+    Args:
+        seed: of the images and the draws.
+        cases: batch, side, dtype and whether channels are last; None for all that `bench expand`
+            times, in smaller batches, and a size that fills no tile.
 
     Returns:
         The number of candidates compared.
@@ -53,11 +61,8 @@ def verify(seed: int) -> int:
     few: tuple[Policy, ...] = (Uniform(), Uniform("released"))
     all_policies = (*few, RandAugment(3, 9), AutoAugment())
     compared = 0
-    # What is timed, in smaller batches, and a size that fills no tile.
-    shapes = [
-        (min(batch, 2048 // side), side, dtype, last) for batch, _, side, dtype, last in CASES
-    ]
-    for batch, side, dtype, channels_last in [*shapes, (16, 45, torch.float16, False)]:
+    timed = [(min(batch, 2048 // side), side, dtype, last) for batch, _, side, dtype, last in CASES]
+    for batch, side, dtype, channels_last in cases or [*timed, (16, 45, torch.float16, False)]:
         images = _images(batch, side, seed + side)
         # Other policies draw the same operations: they are compared where that is quick.
         for policy in all_policies if side < LARGE_SIDE else few:

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from divaug.benchmarks.clocks import WARM_UP, milliseconds, stretches
-from divaug.benchmarks.expansion import verify
+from divaug.benchmarks.expansion import STEP_SHAPES, verify
 from divaug.benchmarks.random_data import random_data
 from divaug.datasets import Dataset
 from divaug.plugin import DivAug
@@ -94,7 +94,7 @@ def compare(
 ) -> dict[str, Any]:
     """Time several recipes in one run, so that their ratio belongs to one machine and moment."""
     if recipes and Hardware.choose(device, recipes[0].precision, eager=eager).device.type == "cuda":
-        verify(seed=1)  # raises before any time is taken
+        verify(1, STEP_SHAPES)  # raises before any time is taken
     found = [measure(recipe, device, repeats=repeats, eager=eager) for recipe in recipes]
     return {"benchmark": KIND, "cases": found, "environment": found[0]["environment"]}
 
