@@ -34,6 +34,10 @@ def reproduce(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only list the jobs, with an estimate of time.")
     ] = False,
+    machine: Annotated[
+        str | None,
+        typer.Option(help='With --dry-run: the machine to estimate for, like "NVIDIA H200".'),
+    ] = None,
     row: Annotated[
         list[str] | None,
         typer.Option(help="Dataset and network, like cifar10-wide-resnet-40-2; may be repeated."),
@@ -83,13 +87,16 @@ def reproduce(
         runs, source or results, data, device, eager, until, jobs, keep_networks=networks
     )
     if dry_run:
-        show(reproduction.list_target(target, options, work))
+        show(reproduction.list_target(target, options, work, machine))
         return
     if source is not None:
         if not source.is_dir():
             raise FileNotFoundError(f"--from must be a folder of records, got {str(source)!r}.")
         outcome, files = reproduction.redraw(target, options, source, out)
         _finish(reproduction.Reproduced(outcome, files=files))
+        store = reproduction.read_store(source)
+        if outcome.empty and not store.empty:
+            typer.echo(f"the records in {source} are of other settings: {store.describe()}")
         return
     _finish(reproduction.reproduce(target, options, work, out, typer.echo))
 

@@ -55,8 +55,9 @@ def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()
         y: what the axis says.
         ring: names of points that are marked with a ring.
     """
-    rows = -(-len(points) // 3)
-    figure, axes = draw_axes(x, y, 3.4 + 0.17 * rows)
+    columns = _columns([point.label for point in points])
+    figure, axes = draw_axes(x, y, 3.4 + 0.17 * -(-len(points) // columns))
+    axes.xaxis.set_major_locator(MaxNLocator(6))
     for i, point in enumerate(points):
         color, marker = COLORS[i % len(COLORS)], _MARKERS[i // len(COLORS) % len(_MARKERS)]
         axes.errorbar(
@@ -73,7 +74,7 @@ def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()
         if point.label in ring:
             axes.plot(point.x, point.y, "o", ms=14, mfc="none", mec=color, lw=1)
     axes.margins(0.12)
-    figure.legend(loc="outside lower center", ncols=3, handletextpad=0.3, **_LEGEND)
+    figure.legend(loc="outside lower center", ncols=columns, handletextpad=0.3, **_LEGEND)
     return figure
 
 
@@ -86,8 +87,8 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
         y: what the axis says.
         whole: whether x counts something.
     """
-    rows = -(-len(found) // 3)
-    figure, axes = draw_axes(x, y, 3.2 + 0.17 * rows)
+    columns = _columns([line.label for line in found])
+    figure, axes = draw_axes(x, y, 3.2 + 0.17 * -(-len(found) // columns))
     for i, line in enumerate(found):
         xs, ys = zip(*line.points, strict=True)
         color = "#9aa1ad" if line.faint else COLORS[i % len(COLORS)]
@@ -103,7 +104,8 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
         )
     if whole:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    figure.legend(loc="outside lower center", ncols=3, handlelength=2.2, **_LEGEND)
+    if len(found) > 1:  # a single line is named by its axis
+        figure.legend(loc="outside lower center", ncols=columns, handlelength=2.2, **_LEGEND)
     return figure
 
 
@@ -127,6 +129,11 @@ def bars(stacks: Mapping[str, Mapping[str, float]], x: str) -> Figure:
     axes.grid(visible=False, axis="y")
     figure.legend(loc="outside lower center", ncols=4, handlelength=1.2, **_LEGEND)
     return figure
+
+
+def _columns(labels: Sequence[str]) -> int:
+    """How many names fit side by side."""
+    return 3 if max(map(len, labels), default=0) <= 24 else 2
 
 
 def _shade(i: int) -> str:

@@ -28,11 +28,18 @@ class Estimator:
     Args:
         store: records, timings among them.
         device: where jobs will run.
+        machine: the kind of machine, like "NVIDIA H200"; None for this one.
         steps: a file of `divaug bench step`; one that is not there says nothing.
     """
 
-    def __init__(self, store: Store, device: str | None = None, steps: Path = STEP_FILE) -> None:
-        self._store, self._device = store, device
+    def __init__(
+        self,
+        store: Store,
+        device: str | None = None,
+        machine: str | None = None,
+        steps: Path = STEP_FILE,
+    ) -> None:
+        self._store, self._device, self._machine = store, device, machine
         self._cases = _read_cases(steps)
 
     def seconds(self, job: Job) -> float | None:
@@ -46,7 +53,7 @@ class Estimator:
         return job.recipe.epochs * (images // job.recipe.batch_size) * milliseconds / 1e3
 
     def _step(self, recipe: Recipe) -> float | None:
-        machine = this_machine(recipe, self._device)
+        machine = self._machine or this_machine(recipe, self._device)
         timed = self._store.costs.get(cost_hash(recipe, machine))
         if timed is not None:
             return float(timed.step_ms["median"])

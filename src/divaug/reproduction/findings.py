@@ -50,7 +50,7 @@ class Findings:
 
     def title(self, row: str, augmenter: str) -> str:
         """A method as people read it."""
-        return method(augmenter).title(self.recipe(row, "default").num_selected)
+        return method(augmenter).title(self.recipe(row, "default"))
 
     def runs(self, row: str, augmenter: str, epochs: int | None = None) -> list[RunRecord]:
         """The finished runs of a cell, by seed; empty where the cell does not exist."""

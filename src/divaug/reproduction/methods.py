@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from divaug.operations.checks import unknown_name
+from divaug.recipes import Recipe
 
 __all__ = ["METHODS", "ROTATIONS", "RULES", "SCORERS", "Method", "method"]
 
@@ -15,7 +16,7 @@ class Method:
 
     Args:
         augmenter: its name in `divaug.augmenters`; a name of our own where we have none.
-        label: what people read; `{S}` becomes the number of views.
+        label: what people read; `{S}` and `{E}` become the numbers of views and candidates.
         many: whether it trains on S views of an image.
         chooses: whether it keeps some of its candidates, so that what is kept says something.
         asks: whether the network scores the candidates.
@@ -27,14 +28,15 @@ class Method:
     chooses: bool = False
     asks: bool = False
 
-    def title(self, views: int) -> str:
-        """The label with the number of views in it.
+    def title(self, recipe: Recipe) -> str:
+        """The label with the numbers of a recipe in it.
 
         Example:
-            >>> METHODS["randaugment-xS"].title(4)
-            'RandAugment, 4 views'
+            >>> from divaug.recipes import recipe
+            >>> METHODS["random"].title(recipe("cifar10-wide-resnet-40-2-random"))
+            'random 4 of 8'
         """
-        return self.label.format(S=views)
+        return self.label.format(S=recipe.num_selected, E=recipe.num_candidates)
 
 
 def _rule(augmenter: str, label: str, *, asks: bool = True) -> Method:
@@ -51,7 +53,7 @@ _ALL = (
     Method("trivialaugment", "TrivialAugment"),
     Method("randaugment-xS", "RandAugment, {S} views", many=True),
     Method("trivialaugment-xS", "TrivialAugment, {S} views", many=True),
-    _rule("random", "random choice", asks=False),
+    _rule("random", "random {S} of {E}", asks=False),
     _rule("divaug", "DivAug (k-means++)"),
     _rule("divaug-greedy", "DivAug, greedy"),
     _rule("divaug-exact", "DivAug, exact"),

@@ -11,7 +11,15 @@ from divaug.reproduction.methods import method
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
 
-__all__ = ["Claim", "Drawing", "Outcome", "claims_sheet", "provenance", "runs_sheet"]
+__all__ = [
+    "Claim",
+    "Drawing",
+    "Outcome",
+    "claims_sheet",
+    "provenance",
+    "runs_sheet",
+    "short_commit",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +121,10 @@ def _run_row(run: RunRecord) -> dict[str, Any]:
     packages = last.get("packages", {})
     versions = {"Python": last.get("python"), "CUDA": last.get("cuda")}
     versions |= {name: packages.get(name) for name in ("torch", "triton", "divaug")}
-    commits = dict.fromkeys(str(start.get("commit") or "unknown")[:12] for start in run.starts)
+    commits = dict.fromkeys(short_commit(start) for start in run.starts)
     return {
         "network": f"{run.recipe.dataset}, {run.recipe.model}",
-        "method": method(run.recipe.augmenter).title(run.recipe.num_selected),
+        "method": method(run.recipe.augmenter).title(run.recipe),
         "seed": run.recipe.seed,
         "epochs": run.recipe.epochs,
         "accuracy": run.accuracy,
@@ -146,6 +154,17 @@ def provenance(runs: Sequence[RunRecord]) -> str:
         f"{len(runs)} run{plural} on {all_of('machine')} ({all_of('precision')}); "
         f"{all_of('versions')}; commit {all_of('commit')}; {all_of('command')}."
     )
+
+
+def short_commit(environment: Mapping[str, Any]) -> str:
+    """The commit in twelve digits, with the mark of a changed checkout.
+
+    Example:
+        >>> short_commit({"commit": "0123456789abcdef+changes"})
+        '0123456789ab+changes'
+    """
+    number, plus, changes = str(environment.get("commit") or "unknown").partition("+")
+    return f"{number[:12]}{plus}{changes}"
 
 
 def _command(start: Mapping[str, Any]) -> str:

@@ -88,11 +88,18 @@ def redraw_all(results: Path, options: Options | None = None) -> dict[str, list[
     }
 
 
-def list_target(name: str, options: Options, work: Work) -> Table:
-    """The jobs of a target with an estimate of time; nothing is done."""
+def list_target(name: str, options: Options, work: Work, machine: str | None = None) -> Table:
+    """The jobs of a target with an estimate of time; nothing is done.
+
+    Args:
+        name: of the target.
+        options: which cells, and how much they are shrunk.
+        work: where things lie.
+        machine: the kind of machine that the estimate is for; None for this one.
+    """
     chosen, store = target(name), read_store(work.results)
     plan = chosen.plan(options, store, work.device)
     jobs: list[Job] = [job for stage in chosen.stages for job in stage(plan)]
     waiting = any(not job.done(store) for job in chosen.stages[0](plan))
     later = chosen.later if waiting else ""
-    return list_jobs(jobs, store, Estimator(store, work.device), later)
+    return list_jobs(jobs, store, Estimator(store, work.device, machine), later)

@@ -58,6 +58,18 @@ class Store:
         ]
         return sorted(found, key=lambda one: one.scorer.seed)
 
+    def describe(self) -> str:
+        """In a few words, which runs there are: for those who asked for others."""
+        epochs: dict[str, set[int]] = {}
+        for run in self.runs.values():
+            images = f"{run.data['train_images']:,} training images"
+            setting = f"{run.recipe.dataset}, {run.recipe.model}, {images}"
+            epochs.setdefault(setting, set()).add(run.recipe.epochs)
+        return "; ".join(
+            f"{setting}, {', '.join(map(str, sorted(numbers)))} epochs"
+            for setting, numbers in sorted(epochs.items())
+        )
+
     @property
     def empty(self) -> bool:
         """Whether there is no record at all."""

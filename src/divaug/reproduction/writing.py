@@ -11,7 +11,7 @@ from divaug.reproduction.outcomes import Drawing, Outcome
 from divaug.reproduction.sheets import Sheet
 from divaug.reproduction.store import write_text
 
-__all__ = ["main_sheets", "markdown", "write_outcome"]
+__all__ = ["NOTHING", "body", "main_sheets", "markdown", "write_outcome"]
 
 #: Stands where a target has no record.
 NOTHING = "Nothing was run yet."
@@ -45,16 +45,25 @@ def main_sheets(outcome: Outcome) -> Sequence[Sheet]:
     return [sheet for sheet in outcome.sheets if sheet.name != "runs"]
 
 
-def markdown(outcome: Outcome, level: int = 1) -> str:
-    """The tables as Markdown, under headings of a level."""
-    parts = [f"{'#' * level} {outcome.title}"]
+def markdown(outcome: Outcome) -> str:
+    """A page of Markdown: the title, the tables and the figures beside it."""
+    return f"# {outcome.title}\n\n{body(outcome)}\n"
+
+
+def body(outcome: Outcome, pictures: str = "") -> str:
+    """Sentences, tables and figures as Markdown, without a title.
+
+    Args:
+        outcome: what is shown.
+        pictures: the path of the figures' folder, with a slash at its end.
+    """
     if outcome.empty:
-        parts.append(NOTHING)
-    else:
-        parts += outcome.sentences
-        for sheet in main_sheets(outcome):
-            parts += [f"{'#' * (level + 1)} {sheet.title}", to_markdown(sheet.table())]
-    return "\n\n".join(parts) + "\n"
+        return NOTHING
+    parts = list(outcome.sentences)
+    for sheet in main_sheets(outcome):
+        parts += [f"**{sheet.title}**", to_markdown(sheet.table())]
+    parts += [f"![{one.alt}]({pictures}{one.name}.svg)" for one in outcome.drawings]
+    return "\n\n".join(parts)
 
 
 def _files(drawing: Drawing) -> list[tuple[str, bytes]]:

@@ -1,7 +1,7 @@
 """What a target is: jobs, stage by stage, and what their records come to."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from divaug.operations.checks import unknown_name
 from divaug.reproduction.findings import Findings
@@ -77,8 +77,12 @@ class Target:
         return Findings(store, options, self.rows, self.methods)
 
     def outcome(self, options: Options, store: Store) -> Outcome:
-        """What the records come to."""
-        return self.analyse(self.findings(options, store))
+        """What the records come to; runs that were shrunk are called so."""
+        found = self.analyse(self.findings(options, store))
+        if not options.shrunk:
+            return found
+        note = f"Not the paper's setting: {options.shrunk}."
+        return replace(found, sentences=(note, *found.sentences))
 
 
 def cells(plan: Plan, methods: Sequence[str] | None = None) -> list[Job]:

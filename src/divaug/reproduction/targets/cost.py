@@ -10,7 +10,7 @@ from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job, TimeJob
 from divaug.reproduction.methods import METHODS
 from divaug.reproduction.options import recipe_of
-from divaug.reproduction.outcomes import Drawing, Outcome
+from divaug.reproduction.outcomes import Drawing, Outcome, short_commit
 from divaug.reproduction.records import CostRecord
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
 from divaug.reproduction.summaries import summarize
@@ -120,7 +120,7 @@ def _where(costs: Sequence[CostRecord]) -> str:
         return ""
     env = costs[0].environment
     packages = ", ".join(f"{name} {value}" for name, value in env["packages"].items())
-    commits = ", ".join(dict.fromkeys(str(cost.environment.get("commit")) for cost in costs))
+    commits = ", ".join(dict.fromkeys(short_commit(cost.environment) for cost in costs))
     return f"Measured on {costs[0].machine}; Python {env['python']}, {packages}; commit {commits}."
 
 

@@ -141,7 +141,7 @@ def _draw(row: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> 
     p = [Line("DivAug", [(n, mean_probability(kept)) for n, kept in first])]
     for run in control[:1]:
         kept = [(e.number, e.kept) for e in run.epochs if e.kept]
-        p.append(Line("random choice", [(n, mean_probability(k)) for n, k in kept], faint=True))
+        p.append(Line("random", [(n, mean_probability(k)) for n, k in kept], faint=True))
     seed = runs[0].recipe.seed
     return [
         Drawing(

@@ -38,14 +38,8 @@ def _analyse(findings: Findings) -> Outcome:
         TARGET.title,
         (*sheets, runs_sheet(runs)) if runs else sheets,
         drawings,
-        _sentences(findings),
         empty=not runs,
     )
-
-
-def _sentences(findings: Findings) -> tuple[str, ...]:
-    shrunk = findings.options.shrunk
-    return (f"Shrunk: {shrunk}; not the paper's setting.",) if shrunk else ()
 
 
 def row_sheet(findings: Findings, row: str) -> Sheet:
