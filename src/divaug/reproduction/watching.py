@@ -1,6 +1,7 @@
 """Telling how a run in a list goes, and stopping it when the time is up."""
 
 import signal
+import threading
 import time
 from typing import Any
 
@@ -34,8 +35,10 @@ class Watch(Silent):
         """Ask once when it is time."""
         if self.asked or self._until is None or time.time() < self._until:
             return
-        self.asked = True
-        signal.raise_signal(signal.SIGTERM)
+        # In any other thread nobody would take the signal for a wish, and the process would end.
+        if threading.current_thread() is threading.main_thread():
+            self.asked = True
+            signal.raise_signal(signal.SIGTERM)
 
     def epoch(self, line: dict[str, Any]) -> None:
         """Say what an evaluation found."""
