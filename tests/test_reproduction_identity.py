@@ -24,7 +24,8 @@ from divaug.reproduction.options import (
 from tests.training_helpers import toy_data
 
 BASE = recipe("cifar10-wide-resnet-40-2-divaug")
-NEUTRAL = {"name", "evaluate_every", "checkpoint_every", "log_every", "num_workers"}
+NEUTRAL = {"name", "evaluate_every", "checkpoint_every", "log_every", "num_workers",
+           "sync_batchnorm"}  # fmt: skip
 TEXTS = {
     "name": "other",
     "dataset": "cifar100",

@@ -188,8 +188,9 @@ def test_the_watch_asks_once_and_only_when_it_is_time():
 def test_a_signal_saves_what_is_under_way(work):
     """The whole command, as a shell starts it."""
     words = ["reproduce", "supervised", "--row", DEMO_ROW, "--method", "default",
-             "--epochs", "9999", "--scale", str(OPTIONS.scale), "--set", OPTIONS.changes[0], "--data", work.data,
-             "--runs", work.runs, "--results", work.results, "--device", "cpu"]  # fmt: skip
+             "--epochs", "9999", "--scale", OPTIONS.scale, "--set", OPTIONS.changes[0],
+             "--data", work.data, "--runs", work.runs, "--results", work.results,
+             "--device", "cpu"]  # fmt: skip
     source = str(Path(divaug.__file__).parent.parent)
     environment = os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "divaug", *map(str, words)]

@@ -14,8 +14,16 @@ __all__ = ["ENGINE", "cell_hash", "cost_hash", "fingerprint", "measurement_hash"
 #: Raised when a change of the sources makes an old recipe give other numbers.
 ENGINE = 1
 
-# How often something is looked at or saved, and by how many hands, changes no number.
-_NEUTRAL = {"name", "evaluate_every", "checkpoint_every", "log_every", "num_workers"}
+# How often something is looked at or saved, and by how many hands, changes no number; targets train
+# in one process, which has no BatchNorm statistics to share.
+_NEUTRAL = {
+    "name",
+    "evaluate_every",
+    "checkpoint_every",
+    "log_every",
+    "num_workers",
+    "sync_batchnorm",
+}
 # What the time of a step does not hang on.
 _TIMELESS = {"seed", "epochs", "train_images", "learning_rate", "weight_decay", "momentum"}
 
