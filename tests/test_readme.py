@@ -9,7 +9,7 @@ import pytest
 from tools import update_docs
 
 from divaug.reproduction.store import save
-from tests.test_reproduction_records import run as made_run
+from tests.reproduction_helpers import made_run
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

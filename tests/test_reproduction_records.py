@@ -7,33 +7,11 @@ from dataclasses import replace
 import pytest
 
 from divaug.measuring import Measurement
-from divaug.operations import OPERATIONS
 from divaug.recipes import recipe
-from divaug.reporting.lines import Kept
 from divaug.reproduction.formats import from_text, to_text
-from divaug.reproduction.records import CostRecord, EpochRecord, MeasurementRecord, RunRecord
+from divaug.reproduction.records import CostRecord, MeasurementRecord
 from divaug.reproduction.store import read_store, save
-
-RECIPE = recipe("cifar10-wide-resnet-40-2-divaug")
-PLACE = {"gpu": None, "processor": "Some CPU", "threads": 2, "commit": "abc", "command": ["divaug"]}
-DATA = {"name": "cifar10", "fingerprint": "0" * 16, "train_images": 50_000, "test_images": 10_000}
-
-
-def kept(epoch):
-    counts = {name: 25_000 + 7 * i + epoch for i, name in enumerate(OPERATIONS)}
-    applied = {name: count // 2 for name, count in counts.items()}
-    probability = {name: 0.5 + 0.0123456 * i for i, name in enumerate(OPERATIONS)}
-    return Kept(applied, counts, probability, 0.123456, 0.0987654)
-
-
-def run(epochs=3, **changes):
-    one = replace(RECIPE, epochs=epochs, **changes)
-    lines = [
-        EpochRecord(e, 1.5 / e, 0.5, 0.2, 0.9 if e == epochs else math.nan, 0.3, 10.0 * e, kept(e))
-        for e in range(1, epochs + 1)
-    ]
-    return RunRecord(one, DATA, (PLACE,), 1, tuple(lines))
-
+from tests.reproduction_helpers import DATA, PLACE, RECIPE, made_run
 
 MEASUREMENT = MeasurementRecord(
     recipe("cifar10-wide-resnet-40-2-none"),
@@ -44,7 +22,9 @@ MEASUREMENT = MeasurementRecord(
 COST = CostRecord(RECIPE, {"median": 3.5, "low": 3.0, "high": 4.0}, {"score": 1.0}, 12345, PLACE)
 
 
-@pytest.mark.parametrize("record", [run(), MEASUREMENT, COST], ids=["run", "measurement", "cost"])
+@pytest.mark.parametrize(
+    "record", [made_run(), MEASUREMENT, COST], ids=["run", "measurement", "cost"]
+)
 def test_a_record_is_read_back_as_it_was_written(record, tmp_path):
     path = save(tmp_path, record)
     text = path.read_text()
@@ -57,7 +37,7 @@ def test_a_record_is_read_back_as_it_was_written(record, tmp_path):
 
 
 def test_numbers_have_six_digits_and_missing_ones_stay_missing():
-    found = from_text(to_text(run()))
+    found = from_text(to_text(made_run()))
     assert found.accuracy == 0.9
     assert math.isnan(found.epochs[0].test_accuracy)
     assert found.epochs[2].kept.probability["ShearY"] == 0.512346
@@ -66,20 +46,20 @@ def test_numbers_have_six_digits_and_missing_ones_stay_missing():
 
 
 def test_a_record_of_the_papers_length_is_small():
-    assert len(to_text(run(200))) < 150_000
+    assert len(to_text(made_run(200))) < 150_000
 
 
 def test_operations_that_were_never_drawn_take_no_room():
     epochs = tuple(
         replace(e, kept=replace(e.kept, drawn=dict.fromkeys(e.kept.drawn, 0) | {"Rotate": 5}))
-        for e in run().epochs
+        for e in made_run().epochs
     )
-    found = from_text(to_text(replace(run(), epochs=epochs)))
+    found = from_text(to_text(replace(made_run(), epochs=epochs)))
     assert list(found.last.kept.drawn) == ["Rotate"]
 
 
 def test_a_record_that_was_changed_is_refused(tmp_path):
-    path = save(tmp_path, run())
+    path = save(tmp_path, made_run())
     head, *rest = path.read_text().splitlines()
     content = json.loads(head)
     content["recipe"]["learning_rate"] = 0.2
@@ -89,7 +69,7 @@ def test_a_record_that_was_changed_is_refused(tmp_path):
 
 
 def test_a_record_that_is_cut_short_is_refused(tmp_path):
-    path = save(tmp_path, run())
+    path = save(tmp_path, made_run())
     path.write_text("\n".join(path.read_text().splitlines()[:-1]))
     with pytest.raises(ValueError, match="epochs 1 to 3, and has 2"):
         read_store(tmp_path)
@@ -104,7 +84,7 @@ def test_what_is_no_record_is_refused(text, tmp_path):
 
 
 def test_a_record_in_the_wrong_folder_or_twice_is_refused(tmp_path):
-    path = save(tmp_path, run())
+    path = save(tmp_path, made_run())
     copy = path.with_name("copy.jsonl")
     copy.write_text(path.read_text())
     with pytest.raises(ValueError, match="twice"):
@@ -116,26 +96,31 @@ def test_a_record_in_the_wrong_folder_or_twice_is_refused(tmp_path):
 
 
 def test_different_data_under_one_name_are_refused(tmp_path):
-    save(tmp_path, run())
-    save(tmp_path, replace(run(seed=1), data=DATA | {"fingerprint": "1" * 16}))
+    save(tmp_path, made_run())
+    save(tmp_path, replace(made_run(seed=1), data=DATA | {"fingerprint": "1" * 16}))
     with pytest.raises(ValueError, match="different data under the name 'cifar10'"):
         read_store(tmp_path)
 
 
 def test_a_cell_holds_its_seeds_and_no_other_run(tmp_path):
-    for one in (run(seed=2), run(), run(seed=1, learning_rate=0.2), run(epochs=4)):
+    for one in (
+        made_run(seed=2),
+        made_run(),
+        made_run(seed=1, learning_rate=0.2),
+        made_run(epochs=4),
+    ):
         save(tmp_path, one)
     store = read_store(tmp_path)
-    assert [one.recipe.seed for one in store.cell(run().recipe)] == [0, 2]
+    assert [one.recipe.seed for one in store.cell(made_run().recipe)] == [0, 2]
 
 
 def test_records_older_than_a_field_are_still_found():
     """A field that has its default is no part of the hash, so it may be missing."""
-    head, *rest = to_text(run()).splitlines()
+    head, *rest = to_text(made_run()).splitlines()
     content = json.loads(head)
     del content["recipe"]["num_workers"], content["recipe"]["sync_batchnorm"]
     found = from_text("\n".join([json.dumps(content), *rest]))
-    assert found.recipe == run().recipe
+    assert found.recipe == made_run().recipe
     content["recipe"]["later_field"] = 1
     with pytest.raises(ValueError, match="later_field"):
         from_text("\n".join([json.dumps(content), *rest]))

@@ -19,8 +19,7 @@ from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
 from divaug.reproduction.sheets import NOT_RUN
 from divaug.reproduction.store import Store, save
 from divaug.reproduction.summaries import Summary
-from tests.reproduction_helpers import OPTIONS, write_data
-from tests.test_reproduction_records import run as made_run
+from tests.reproduction_helpers import OPTIONS, made_run, write_data
 
 # Target → the methods run here; all others are shown as not run.
 METHODS_RUN = {

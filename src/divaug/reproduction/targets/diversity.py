@@ -16,7 +16,7 @@ from divaug.reproduction.outcomes import (
     provenance,
     runs_sheet,
 )
-from divaug.reproduction.sheets import Column, Sheet, number, percent, spread
+from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent, spread
 from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind
 from divaug.reproduction.targets.measured import Seen, correlations_sheet, look, ordered
 
@@ -27,15 +27,16 @@ _COLUMNS = (
     Column("method", "method"),
     spread("variance", "Variance Diversity"),
     percent("accuracy", "accuracy, %"),
-    Column("gain", "gain, points", lambda s: s.show(2, 100, sign=True), "—, not run", True),
     number("n", "n"),
+    Column("gain", "gain, points", lambda s: s.show(2, 100, sign=True), NOT_RUN, True),
+    number("pairs", "pairs"),
     Column("paper_gain", "paper's gain", "{:+.1f}".format, numeric=True),
 )
 _NOTE = (
     "Variance Diversity of S views of each training image, to one network trained without any "
-    "augmentation. Gain: accuracy over the default augmentation with the same seeds, n of them. "
-    "The paper's gains follow from its table, whose baseline is the number without Cutout; it "
-    "prints no diversities."
+    "augmentation. Accuracy: last epoch, over n seeds. Gain: over the default augmentation, in so "
+    "many pairs of runs with one seed. The paper's gains follow from its table, whose baseline is "
+    "the number without Cutout; it prints no diversities."
 )
 
 
@@ -73,8 +74,9 @@ def _sheet(findings: Findings, row: str, seen: Sequence[Seen]) -> Sheet:
                 "method": one.title,
                 "variance": one.variance,
                 "accuracy": one.accuracy,
+                "n": one.accuracy.n if one.accuracy else 0,
                 "gain": one.gain,
-                "n": one.gain.n if one.gain else 0,
+                "pairs": one.gain.n if one.gain else 0,
                 "paper_gain": gain,
             }
         )

@@ -19,12 +19,13 @@ COLUMNS = (
     percent("accuracy", "ours, %"),
     number("n", "n"),
     Column("over_default", "over default", lambda s: s.show(2, 100, sign=True), numeric=True),
+    number("pairs", "pairs"),
     number("epochs", "epochs"),
 )
 NOTE = (
     "Test accuracy of the last epoch, mean ± sample standard deviation over n seeds (n = 1: no "
-    "spread); over default: mean difference to the default augmentation over the seeds that both "
-    "have. The paper's baseline column is the number without Cutout, though its default "
+    "spread); over default: mean difference to the default augmentation, over so many pairs of "
+    "runs with one seed. The paper's baseline column is the number without Cutout, though its default "
     "augmentation has it."
 )
 
@@ -57,14 +58,14 @@ def row_sheet(findings: Findings, row: str) -> Sheet:
 def _rows(findings: Findings, row: str) -> Iterator[dict[str, Any]]:
     for name in findings.methods:
         found = findings.accuracy(row, name)
+        over = None if name == "default" else findings.difference(row, name, "default")
         yield {
             "method": findings.title(row, name),
             "paper": paper.printed(row, name),
             "accuracy": found,
             "n": found.n if found else 0,
-            "over_default": None
-            if name == "default"
-            else findings.difference(row, name, "default"),
+            "over_default": over,
+            "pairs": over.n if over else None,
             "epochs": findings.recipe(row, name).epochs if found else None,
         }
     if paper.printed(row, paper.ADVERSARIAL) and not findings.options.methods:
