@@ -49,6 +49,7 @@ class Pretended:
     end: End = End.FINISHED
 
     hash = "0" * 16
+    alone = False
 
     def done(self, _store):
         return self.before
@@ -84,6 +85,27 @@ def test_nothing_begins_after_a_stop_or_when_the_time_is_up(work):
     log, tally = [], Tally()
     go_through([Pretended("a", log)], replace(work, until=time.time() - 1), tally)
     assert (log, tally.end) == ([], End.TIME_UP)
+
+
+def test_steps_are_timed_alone_whatever_runs_side_by_side(work):
+    @dataclass(frozen=True)
+    class Timed(Pretended):
+        alone = True
+
+    log, tally = [], Tally()
+    go_through([Timed("a", log), Timed("b", log)], replace(work, side_by_side=4), tally)
+    assert log == ["a", "b"]  # in this process; a process of its own would have its own list
+
+
+def test_other_data_than_the_records_are_refused_before_any_work(work, tmp_path):
+    first, second = job_of("none", epochs=1), job_of("none", seed=1, epochs=1)
+    go_through([first], work, Tally())
+    other = replace(work, data=write_data(tmp_path / "other.npz", num_test=40))
+    tally = Tally()
+    go_through([first, second], other, tally)
+    assert tally.skipped == 1
+    assert "records are of other data under the name" in tally.failed[second.label]
+    assert not second.folder(work).exists()
 
 
 def lines_of(work):
@@ -185,27 +207,44 @@ def test_the_watch_asks_once_and_only_when_it_is_time():
         assert (stop.signal, late.asked) == ("SIGTERM", True)
 
 
-def test_a_signal_saves_what_is_under_way(work):
-    """The whole command, as a shell starts it."""
+@pytest.mark.parametrize(
+    ("more", "count", "sent", "code"),
+    [((), 1, signal.SIGTERM, 143), (("--jobs", 2, "--seeds", 2), 2, signal.SIGINT, 130)],
+    ids=["one by one", "side by side"],
+)
+def test_a_signal_saves_what_is_under_way(work, more, count, sent, code):
+    """The whole command, as a shell starts it; as a terminal's Ctrl-C the signal goes to all."""
     words = ["reproduce", "supervised", "--row", DEMO_ROW, "--method", "default",
              "--epochs", "9999", "--scale", OPTIONS.scale, "--set", OPTIONS.changes[0],
              "--data", work.data, "--runs", work.runs, "--results", work.results,
-             "--device", "cpu"]  # fmt: skip
+             "--device", "cpu", *more]  # fmt: skip
     source = str(Path(divaug.__file__).parent.parent)
     environment = os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "divaug", *map(str, words)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "divaug", *map(str, words)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     try:
         limit = time.time() + 120
-        while not list(work.runs.glob("*/checkpoints/step-*")) and time.time() < limit:
+        while len(_saved(work)) < count and time.time() < limit:
             time.sleep(0.05)
-        process.send_signal(signal.SIGTERM)
+        os.killpg(process.pid, sent)
         output, _ = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 130
+    assert process.returncode == code
     assert "give the same command again to go on" in output
-    assert list(work.runs.glob("*/checkpoints/step-*"))
+    assert len(_saved(work)) == count
+    for folder in work.runs.iterdir():
+        (last,) = (folder / "checkpoints").glob("step-*")
+        assert checkpoints.load(last).step >= 12
+
+
+def _saved(work):
+    return {path.parent for path in work.runs.glob("*/checkpoints/step-*")}
 
 
 def test_a_folder_of_images_is_refused(tmp_path):

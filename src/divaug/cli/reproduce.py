@@ -102,7 +102,6 @@ def reproduce(
 
 
 def _finish(done: "Reproduced") -> None:
-    from divaug.reproduction.running import TIME_UP
     from divaug.reproduction.work import End
     from divaug.reproduction.writing import NOTHING, main_sheets
 
@@ -116,7 +115,7 @@ def _finish(done: "Reproduced") -> None:
         typer.echo(f"wrote {len(done.files)} files to {done.files[0].parent}")
     if done.tally.end is not End.FINISHED:
         typer.echo(f"{done.tally.end.value}; give the same command again to go on")
-        raise typer.Exit({End.TIME_UP: TIME_UP, End.INTERRUPTED: 130}[done.tally.end])
+        raise typer.Exit(done.tally.end.code)
     if done.tally.failed:
         named = "; ".join(f"{job}: {why}" for job, why in done.tally.failed.items())
         raise ValueError(f"{len(done.tally.failed)} jobs failed: {named}")

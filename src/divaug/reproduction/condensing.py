@@ -8,7 +8,7 @@ from typing import Any
 
 from divaug.reporting.lines import parse_epoch
 from divaug.reproduction.methods import method
-from divaug.reproduction.records import EpochRecord, RunRecord
+from divaug.reproduction.records import EpochRecord, RunRecord, portable
 from divaug.training.runs import read_metrics, read_recipe
 
 __all__ = ["condense", "note_neighbours"]
@@ -28,7 +28,7 @@ def condense(folder: Path, data: Mapping[str, Any]) -> RunRecord:
     lines = [line for line in read_metrics(folder) if line["kind"] == "epoch"]
     epochs = tuple(_epoch(line, chooses) for line in lines)
     starts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-    return RunRecord(recipe, data, tuple(starts), _neighbours(folder), epochs)
+    return RunRecord(recipe, data, tuple(map(portable, starts)), _neighbours(folder), epochs)
 
 
 def note_neighbours(folder: Path, count: int) -> None:

@@ -3,14 +3,14 @@
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from divaug.measuring import measure_run
 from divaug.recipes import Recipe
 from divaug.reproduction.condensing import condense, note_neighbours
 from divaug.reproduction.identity import cost_hash, measurement_hash, run_hash
 from divaug.reproduction.methods import SCORERS
-from divaug.reproduction.records import MeasurementRecord
+from divaug.reproduction.records import MeasurementRecord, portable
 from divaug.reproduction.store import Store, save
 from divaug.reproduction.timing import this_machine, time_step
 from divaug.reproduction.watching import Watch
@@ -35,6 +35,10 @@ class Job(Protocol):
     def label(self) -> str:
         """What the list calls it."""
 
+    @property
+    def alone(self) -> bool:
+        """Whether it must have the device to itself."""
+
     def done(self, store: Store) -> bool:
         """Whether its record is there."""
 
@@ -51,6 +55,7 @@ class TrainJob:
     """
 
     recipe: Recipe
+    alone: ClassVar[bool] = False
 
     @property
     def hash(self) -> str:
@@ -94,7 +99,7 @@ class TrainJob:
             note_neighbours(folder, work.side_by_side)
             _trim(folder, 1)
             if not result.finished:
-                return End.TIME_UP if watch.asked else End.INTERRUPTED
+                return End.TIME_UP if watch.asked else End[result.signal or "SIGTERM"]
         save(work.results, condense(folder, about))
         if not work.keep_networks and recipe.augmenter not in SCORERS:
             _trim(folder, 0)
@@ -112,6 +117,7 @@ class MeasureJob:
 
     scorer: Recipe
     augmenter: str
+    alone: ClassVar[bool] = False
 
     @property
     def views(self) -> int:
@@ -149,7 +155,7 @@ class MeasureJob:
             self.scorer,
             self.augmenter,
             found[self.augmenter],
-            environment(hardware, Processes()),
+            portable(environment(hardware, Processes())),
         )
         save(work.results, record)
         return End.FINISHED
@@ -166,6 +172,7 @@ class TimeJob:
 
     recipe: Recipe
     device: str | None = None
+    alone: ClassVar[bool] = True
 
     @property
     def hash(self) -> str:

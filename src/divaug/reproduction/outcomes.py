@@ -150,9 +150,10 @@ def provenance(runs: Sequence[RunRecord]) -> str:
         return "; ".join(dict.fromkeys(str(row[key]) for row in rows))
 
     plural = "s" if len(runs) > 1 else ""
+    commands = "; ".join(f"`{command}`" for command in dict.fromkeys(r["command"] for r in rows))
     return (
         f"{len(runs)} run{plural} on {all_of('machine')} ({all_of('precision')}); "
-        f"{all_of('versions')}; commit {all_of('commit')}; {all_of('command')}."
+        f"{all_of('versions')}; commit {all_of('commit')}; {commands}."
     )
 
 

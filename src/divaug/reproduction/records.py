@@ -8,6 +8,7 @@ RESULTS/costs/…-HASH.json              time and memory of a step on a machine
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -16,7 +17,15 @@ from divaug.recipes import Recipe
 from divaug.reporting.lines import Kept
 from divaug.reproduction.identity import cost_hash, measurement_hash, run_hash
 
-__all__ = ["CostRecord", "EpochRecord", "MeasurementRecord", "RunRecord", "machine_of", "recipe_in"]
+__all__ = [
+    "CostRecord",
+    "EpochRecord",
+    "MeasurementRecord",
+    "RunRecord",
+    "machine_of",
+    "portable",
+    "recipe_in",
+]
 
 
 def recipe_in(content: Mapping[str, Any]) -> Recipe:
@@ -38,6 +47,18 @@ def machine_of(environment: Mapping[str, Any]) -> str:
     threads = environment.get("threads")
     plural = "" if threads == 1 else "s"
     return str(environment.get("gpu") or f"{environment['processor']}, {threads} thread{plural}")
+
+
+def portable(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """An environment for others to read: of paths on this machine the last part is left.
+
+    Example:
+        >>> portable({"command": ["divaug", "reproduce", "cost", "--data", "/home/me/cifar10.npz"]})
+        {'command': ['divaug', 'reproduce', 'cost', '--data', 'cifar10.npz']}
+    """
+    words = [str(word) for word in environment.get("command", ())]
+    short = [Path(word).name if Path(word).is_absolute() else word for word in words]
+    return {**environment, "command": short}
 
 
 @dataclass(frozen=True)

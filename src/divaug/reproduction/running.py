@@ -2,10 +2,11 @@
 
 import gc
 import multiprocessing
+import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 
@@ -17,14 +18,10 @@ from divaug.reproduction.work import End, Shelf, Work
 from divaug.training.hardware import choose_device
 from divaug.training.interruption import Interruption
 
-__all__ = ["TIME_UP", "Tally", "go_through"]
-
-#: Exit code of a list that is not finished because its time was up: give the command again.
-TIME_UP = 75
+__all__ = ["Tally", "go_through"]
 
 # Device → seconds that must be left to begin a job: compiling cannot be interrupted.
 _NEEDED = {"cuda": 100.0, "cpu": 0.0}
-_CODES = {End.FINISHED: 0, End.TIME_UP: TIME_UP, End.INTERRUPTED: 130}
 _WAIT = 0.2
 
 
@@ -48,7 +45,7 @@ class Tally:
         """A job ended."""
         if end is End.FINISHED:
             self.done.append(job.label)
-        else:
+        elif self.end is End.FINISHED:
             self.end = end
 
 
@@ -68,10 +65,11 @@ def go_through(
     for job in jobs:
         if job not in waiting:
             say(f"there already: {job.label}")
-    if work.side_by_side > 1 and len(waiting) > 1:
-        _side_by_side(waiting, work, tally, say)
-    else:
-        _one_by_one(waiting, work, tally, say)
+    known = store.fingerprints()
+    together = [job for job in waiting if not job.alone] if work.side_by_side > 1 else []
+    alone = [job for job in waiting if job not in together]
+    _one_by_one(alone, work, tally, Shelf(work.data, known, say), say)
+    _side_by_side(together, work, tally, known, say)
 
 
 def _may_begin(work: Work) -> bool:
@@ -79,8 +77,9 @@ def _may_begin(work: Work) -> bool:
     return work.until is None or time.time() + needed < work.until
 
 
-def _one_by_one(jobs: Sequence[Job], work: Work, tally: Tally, say: Callable[[str], None]) -> None:
-    shelf = Shelf(work.data, say)
+def _one_by_one(
+    jobs: Sequence[Job], work: Work, tally: Tally, shelf: Shelf, say: Callable[[str], None]
+) -> None:
     for i, job in enumerate(jobs, 1):
         if not _may_begin(work):
             tally.end = End.TIME_UP
@@ -108,14 +107,18 @@ def _tidy() -> None:
 
 
 def _side_by_side(
-    jobs: Sequence[Job], work: Work, tally: Tally, say: Callable[[str], None]
+    jobs: Sequence[Job],
+    work: Work,
+    tally: Tally,
+    known: Mapping[str, str],
+    say: Callable[[str], None],
 ) -> None:
     waiting, running = list(jobs), list[tuple[Job, BaseProcess]]()
+    passed_on = False
     with Interruption() as stop:
-        asked = False
         while running or (waiting and tally.end is End.FINISHED):
-            if stop.signal and not asked:
-                asked, tally.end = True, End.INTERRUPTED
+            if stop.signal and not passed_on:  # once: a second signal would cut the saving short
+                passed_on, tally.end = True, End[stop.signal]
                 for _, process in running:
                     process.terminate()  # SIGTERM: the run saves and leaves
             while waiting and len(running) < work.side_by_side and tally.end is End.FINISHED:
@@ -124,7 +127,7 @@ def _side_by_side(
                     break
                 job = waiting.pop(0)
                 say(f"[{len(jobs) - len(waiting)}/{len(jobs)}] {job.label}")
-                running.append((job, _begin(job, work)))
+                running.append((job, _begin(job, work, known)))
             time.sleep(_WAIT)
             for job, process in [pair for pair in running if not pair[1].is_alive()]:
                 running.remove((job, process))
@@ -132,24 +135,28 @@ def _side_by_side(
                 _note_exit(job, process.exitcode, tally, say)
 
 
-def _begin(job: Job, work: Work) -> BaseProcess:
+def _begin(job: Job, work: Work, known: Mapping[str, str]) -> BaseProcess:
     # A forked process cannot use CUDA.
-    process = multiprocessing.get_context("spawn").Process(target=_child, args=(job, work))
+    process = multiprocessing.get_context("spawn").Process(
+        target=_child, args=(job, work, dict(known))
+    )
     process.start()
     return process
 
 
-def _child(job: Job, work: Work) -> None:
+def _child(job: Job, work: Work, known: dict[str, str]) -> None:
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()  # Ctrl-C is for the parent, which passes it on
     try:
-        end = job.execute(work, Shelf(work.data))
+        end = job.execute(work, Shelf(work.data, known))
     except Exception:
         traceback.print_exc()
         sys.exit(1)
-    sys.exit(_CODES[end])
+    sys.exit(end.code)
 
 
 def _note_exit(job: Job, code: int | None, tally: Tally, say: Callable[[str], None]) -> None:
-    ends = {number: end for end, number in _CODES.items()}
+    ends = {end.code: end for end in End}
     if code in ends:
         tally.note(job, ends[code])
     elif tally.end is End.FINISHED:

@@ -58,6 +58,10 @@ class Store:
         ]
         return sorted(found, key=lambda one: one.scorer.seed)
 
+    def fingerprints(self) -> dict[str, str]:
+        """Dataset → fingerprint of the data that runs saw."""
+        return {str(run.data["name"]): str(run.data["fingerprint"]) for run in self.runs.values()}
+
     def describe(self) -> str:
         """In a few words, which runs there are: for those who asked for others."""
         epochs: dict[str, set[int]] = {}

@@ -1,11 +1,13 @@
 """The cost of a step on this machine: time, parts and memory."""
 
+from functools import lru_cache
+
 import torch
 
 from divaug.benchmarks import step as benchmark
 from divaug.benchmarks.harness import peak_bytes
 from divaug.recipes import Recipe
-from divaug.reproduction.records import CostRecord, machine_of
+from divaug.reproduction.records import CostRecord, machine_of, portable
 from divaug.training.assembly import assemble
 from divaug.training.distributed import Processes
 from divaug.training.environment import environment
@@ -20,7 +22,11 @@ _REPEATS = {"cuda": (15, 10), "cpu": (5, 1)}
 
 def this_machine(recipe: Recipe, device: str | None = None) -> str:
     """The kind of machine that times belong to."""
-    hardware = Hardware.choose(device, recipe.precision)
+    return _machine(Hardware.choose(device, recipe.precision), torch.get_num_threads())
+
+
+@lru_cache(maxsize=8)
+def _machine(hardware: Hardware, _threads: int) -> str:
     return machine_of(environment(hardware, Processes()))
 
 
@@ -30,7 +36,8 @@ def time_step(recipe: Recipe, device: str | None = None, *, eager: bool = False)
     memory = _peak_bytes(recipe, hardware)
     repeats, steps = _REPEATS[hardware.device.type]
     found = benchmark.measure(recipe, device, repeats=repeats, steps=steps, eager=eager)
-    return CostRecord(recipe, found["step_ms"], found["parts_ms"], memory, found["environment"])
+    place = portable(found["environment"])
+    return CostRecord(recipe, found["step_ms"], found["parts_ms"], memory, place)
 
 
 def _peak_bytes(recipe: Recipe, hardware: Hardware) -> int:

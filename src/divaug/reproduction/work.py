@@ -1,7 +1,7 @@
 """What a job is given to work with, and how it ends."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -19,8 +19,14 @@ class End(Enum):
     """How a job ended."""
 
     FINISHED = "finished"
-    TIME_UP = "stopped: the time is up"
-    INTERRUPTED = "stopped by a signal"
+    TIME_UP = "the time is up"
+    SIGINT = "stopped by SIGINT"
+    SIGTERM = "stopped by SIGTERM"
+
+    @property
+    def code(self) -> int:
+        """The exit code: 75 says that the same command goes on, 130 and 143 are those of shells."""
+        return {"FINISHED": 0, "TIME_UP": 75, "SIGINT": 130, "SIGTERM": 143}[self.name]
 
 
 @dataclass(frozen=True)
@@ -59,18 +65,25 @@ class Shelf:
 
     Args:
         data: see `Work`.
+        known: dataset → the fingerprint that earlier runs saw.
         say: told what is read.
     """
 
-    def __init__(self, data: Path | None, say: Callable[[str], None] = lambda _: None) -> None:
-        self._data, self._say = data, say
+    def __init__(
+        self,
+        data: Path | None,
+        known: Mapping[str, str] | None = None,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._data, self._known, self._say = data, known or {}, say
         self._whole: dict[str, tuple[Dataset, str]] = {}
 
     def get(self, recipe: Recipe) -> tuple[Dataset, dict[str, Any]]:
         """The images that a recipe trains on, and what a record says of them.
 
         Raises:
-            ValueError: a folder of images, which is not in memory.
+            ValueError: a folder of images, which is not in memory, or other data than earlier
+                runs under that name.
         """
         if recipe.dataset not in self._whole:
             self._say(f"reading {recipe.dataset}")
@@ -80,7 +93,13 @@ class Shelf:
                     f"`reproduce` needs a dataset in memory, and {recipe.dataset!r} is a folder of "
                     "images; train on it with `divaug train`."
                 )
-            self._whole[recipe.dataset] = (found, fingerprint(found))
+            mark = fingerprint(found)
+            if self._known.get(recipe.dataset, mark) != mark:
+                raise ValueError(
+                    f"the records are of other data under the name {recipe.dataset!r}; give that, "
+                    "or another folder of records (--results)."
+                )
+            self._whole[recipe.dataset] = (found, mark)
         whole, mark = self._whole[recipe.dataset]
         about = {
             "name": recipe.dataset,

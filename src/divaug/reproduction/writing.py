@@ -18,7 +18,7 @@ NOTHING = "Nothing was run yet."
 
 
 def write_outcome(outcome: Outcome, folder: Path) -> list[Path]:
-    """Write everything into a folder; what an earlier outcome left there and this lacks goes.
+    """Write everything into a folder; nothing else there is touched.
 
     Returns:
         What was written.
@@ -30,9 +30,6 @@ def write_outcome(outcome: Outcome, folder: Path) -> list[Path]:
     texts[folder / "index.html"] = render(outcome)
     pictures = {folder / name: content for d in outcome.drawings for name, content in _files(d)}
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.iterdir():
-        if old.suffix in (".md", ".csv", ".html", ".svg", ".png") and old not in texts | pictures:
-            old.unlink()
     for path, text in texts.items():
         write_text(path, text)
     for path, content in pictures.items():

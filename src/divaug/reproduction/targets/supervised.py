@@ -25,8 +25,8 @@ COLUMNS = (
 NOTE = (
     "Test accuracy of the last epoch, mean ± sample standard deviation over n seeds (n = 1: no "
     "spread); over default: mean difference to the default augmentation, over so many pairs of "
-    "runs with one seed. The paper's baseline column is the number without Cutout, though its default "
-    "augmentation has it."
+    "runs with one seed. The paper's baseline column is the number without Cutout, though its "
+    "default augmentation has it."
 )
 
 
