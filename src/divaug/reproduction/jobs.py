@@ -82,9 +82,10 @@ class TrainJob:
         begun = (folder / "recipe.json").is_file()
         # How often a run is logged may have changed since; the run goes on as it began.
         recipe = read_recipe(folder) if begun else self.recipe
-        note_neighbours(folder, work.side_by_side)
         if not _reached_end(folder, recipe):
-            if not begun:
+            if begun:
+                note_neighbours(folder, work.side_by_side)
+            elif folder.exists():  # a start that came to nothing
                 shutil.rmtree(folder)
             watch = Watch(work.until)
             result = train(
@@ -117,7 +118,7 @@ class MeasureJob:
 
     scorer: Recipe
     augmenter: str
-    alone: ClassVar[bool] = False
+    alone: ClassVar[bool] = True  # two at a time might train one missing network twice
 
     @property
     def views(self) -> int:
