@@ -111,11 +111,14 @@ def _analyse(findings: Findings) -> Outcome:
 
 
 def _claims(rows: Sequence[dict[str, Any]], runs: Sequence[RunRecord]) -> list[Claim]:
-    changes = {r["operation"]: r["change"] for r in rows}
+    by_name = {r["operation"]: r for r in rows}
 
     def claim(name: str, word: str, sign: int) -> Claim:
-        found = changes.get(name)
+        row = by_name.get(name, {})
+        found, control = row.get("change"), row.get("control")
         shown = f"{found.show(2, sign=True)} points, n = {found.n}" if found else ""
+        if control:
+            shown += f"; by chance {control.show(2, sign=True)}, n = {control.n}"
         return Claim(
             f"the share of {name} {word}", None if found is None else sign * found.mean > 0, shown
         )

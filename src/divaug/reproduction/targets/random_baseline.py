@@ -61,7 +61,7 @@ def _claim(findings: Findings, row: str) -> Claim:
     text = f"choosing with k-means++ beats a random choice ({row})"
     if over is None:
         return Claim(text, None)
-    shown = f"{over.show(2, 100, sign=True)} points, n = {over.n} pairs"
+    shown = f"{over.show(2, 100, sign=True)} points, n = {over.n} pair{'s' if over.n > 1 else ''}"
     if over.std is not None and abs(over.mean) <= over.std:
         shown += "; the mean difference is no larger than its spread"
     return Claim(text, over.mean > 0, shown)
