@@ -30,6 +30,7 @@ def write_data(path, num_test=50):
 
 RECIPE = recipe("cifar10-wide-resnet-40-2-divaug")
 PLACE = {"gpu": None, "processor": "Some CPU", "threads": 2, "commit": "abc", "command": ["divaug"]}
+TIME = {"start_up": 40.0, "training": 300.0, "evaluation": 20.0, "checkpoints": 5.0}
 DATA = {"name": "cifar10", "fingerprint": "0" * 16, "train_images": 50_000, "test_images": 10_000}
 
 
@@ -47,4 +48,4 @@ def made_run(epochs=3, **changes):
         EpochRecord(e, 1.5 / e, 0.5, 0.2, 0.9 if e == epochs else math.nan, 0.3, 10.0 * e, kept(e))
         for e in range(1, epochs + 1)
     ]
-    return RunRecord(one, DATA, (PLACE,), 1, tuple(lines))
+    return RunRecord(one, DATA, (PLACE,), 1, TIME, tuple(lines))

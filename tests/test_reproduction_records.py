@@ -45,6 +45,10 @@ def test_numbers_have_six_digits_and_missing_ones_stay_missing():
     assert found.gain_of_choice == pytest.approx(0.123456 / 0.0987654, rel=1e-5)
 
 
+def test_building_and_compiling_are_no_working_time():
+    assert from_text(to_text(made_run())).working_seconds == 325.0
+
+
 def test_a_record_of_the_papers_length_is_small():
     assert len(to_text(made_run(200))) < 150_000
 

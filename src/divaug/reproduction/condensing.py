@@ -27,8 +27,9 @@ def condense(folder: Path, data: Mapping[str, Any]) -> RunRecord:
     chooses = method(recipe.augmenter).chooses
     lines = [line for line in read_metrics(folder) if line["kind"] == "epoch"]
     epochs = tuple(_epoch(line, chooses) for line in lines)
+    time = {kind: float(seconds) for kind, seconds in lines[-1]["time"].items()}
     starts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-    return RunRecord(recipe, data, tuple(map(portable, starts)), _neighbours(folder), epochs)
+    return RunRecord(recipe, data, tuple(map(portable, starts)), _neighbours(folder), time, epochs)
 
 
 def note_neighbours(folder: Path, count: int) -> None:

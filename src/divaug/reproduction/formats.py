@@ -85,6 +85,7 @@ def _run_lines(run: RunRecord) -> list[dict[str, Any]]:
         "recipe": run.recipe.to_dict(),
         "data": dict(run.data),
         "side_by_side": run.side_by_side,
+        "time": dict(run.time),
         "operations": names,
         "starts": [dict(start) for start in run.starts],
     }
@@ -112,7 +113,8 @@ def _read_run(head: Mapping[str, Any], rest: Sequence[Mapping[str, Any]]) -> Run
         raise ValueError(f"it must have the epochs 1 to {recipe.epochs}, and has {len(epochs)}")
     if not math.isfinite(epochs[-1].test_accuracy):
         raise ValueError("its last epoch was not evaluated")
-    return RunRecord(recipe, head["data"], tuple(head["starts"]), head["side_by_side"], epochs)
+    about = (head["data"], tuple(head["starts"]), head["side_by_side"], head["time"])
+    return RunRecord(recipe, *about, epochs)
 
 
 def _read_epoch(line: Mapping[str, Any], names: Sequence[str]) -> EpochRecord:

@@ -129,7 +129,7 @@ def _run_row(run: RunRecord) -> dict[str, Any]:
         "epochs": run.recipe.epochs,
         "accuracy": run.accuracy,
         "loss": run.last.loss,
-        "seconds": run.last.seconds,
+        "seconds": run.working_seconds,
         "side_by_side": run.side_by_side,
         "machine": run.machine,
         "precision": last.get("precision"),

@@ -95,6 +95,7 @@ class RunRecord:
         data: name, fingerprint and sizes of the dataset.
         starts: machine, versions, commit and command of each start.
         side_by_side: most runs that shared the device with it, itself included.
+        time: kind of work → seconds, over all starts; see `divaug.training.clock`.
         epochs: all of them.
     """
 
@@ -102,6 +103,7 @@ class RunRecord:
     data: Mapping[str, Any]
     starts: tuple[Mapping[str, Any], ...]
     side_by_side: int
+    time: Mapping[str, float]
     epochs: tuple[EpochRecord, ...]
 
     @property
@@ -118,6 +120,11 @@ class RunRecord:
     def accuracy(self) -> float:
         """Test accuracy of the last epoch."""
         return self.last.test_accuracy
+
+    @property
+    def working_seconds(self) -> float:
+        """Time of training, evaluations and checkpoints; every start builds and compiles anew."""
+        return sum(seconds for kind, seconds in self.time.items() if kind != "start_up")
 
     @property
     def trained_diversity(self) -> float:

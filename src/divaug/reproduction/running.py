@@ -116,6 +116,7 @@ def _side_by_side(
     waiting, running = list(jobs), list[tuple[Job, BaseProcess]]()
     passed_on = False
     with Interruption() as stop:
+        stop.listen()
         while running or (waiting and tally.end is End.FINISHED):
             if stop.signal and not passed_on:  # once: a second signal would cut the saving short
                 passed_on, tally.end = True, End[stop.signal]

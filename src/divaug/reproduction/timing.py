@@ -6,6 +6,7 @@ import torch
 
 from divaug.benchmarks import step as benchmark
 from divaug.benchmarks.harness import peak_bytes
+from divaug.benchmarks.random_data import random_data
 from divaug.recipes import Recipe
 from divaug.reproduction.records import CostRecord, machine_of, portable
 from divaug.training.assembly import assemble
@@ -48,7 +49,7 @@ def _peak_bytes(recipe: Recipe, hardware: Hardware) -> int:
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated() if cuda else 0
-        parts = assemble(recipe, benchmark.random_data(recipe), hardware, Processes())
+        parts = assemble(recipe, random_data(recipe), hardware, Processes())
         inputs = next(parts.feed.epoch(0, 0))
         parts.step.begin_epoch(0)
         run_step = run_of(parts.step)

@@ -35,8 +35,9 @@ _NOTE = (
     "Relative to RandAugment on the same machine. Step: median of stretches on random images. "
     "Peak: most memory alive at once on a GPU, network and dataset included; on a CPU, what one "
     "step allocates. Whole run: mean time of n finished runs that had the device to themselves, "
-    "evaluations included. The paper's 4.5 counts one inference an image; by its own rule eight "
-    "inferences at half a training step and four training steps make 8."
+    "evaluations and checkpoints included, building and compiling not. The paper's 4.5 counts one "
+    "inference an image; by its own rule eight inferences at half a training step and four "
+    "training steps make 8."
 )
 
 
@@ -78,7 +79,7 @@ def _sheet(findings: Findings, row: str, machine: str, found: _Found, suffix: st
 def _row(findings: Findings, row: str, name: str, machine: str, found: _Found) -> dict[str, Any]:
     base, own = found.get(_BASE), found[name]
     alone = [
-        run.last.seconds
+        run.working_seconds
         for run in findings.runs(row, name)
         if run.side_by_side == 1 and run.machine == machine
     ]

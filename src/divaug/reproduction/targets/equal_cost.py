@@ -82,7 +82,7 @@ def _row(findings: Findings, row: str, name: str, machine: str) -> dict[str, Any
     own, reference = (findings.cost(row, n, machine) for n in (name, _REFERENCE))
     runs = _runs(findings, row, name, machine)
     accuracy, usual = summarize(r.accuracy for r in runs), findings.accuracy(row, name)
-    alone = [run.last.seconds for run in runs if run.side_by_side == 1]
+    alone = [run.working_seconds for run in runs if run.side_by_side == 1]
     return {
         "method": findings.title(row, name),
         "cost": own.step_ms["median"] / reference.step_ms["median"] if own and reference else None,
