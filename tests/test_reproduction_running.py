@@ -246,9 +246,9 @@ def _saved(work):
 
 def test_a_folder_of_images_is_refused(tmp_path):
     for part in ("train", "test"):
-        for name in ("cat", "dog"):
+        for name, color in (("cat", (0, 50, 90)), ("dog", (200, 70, 10))):
             (tmp_path / part / name).mkdir(parents=True)
-            Image.new("RGB", (32, 32)).save(tmp_path / part / name / "a.png")
+            Image.new("RGB", (32, 32), color).save(tmp_path / part / name / "a.png")
     recipe = replace(job_of().recipe, dataset=str(tmp_path))
     with pytest.raises(ValueError, match="is a folder of images"):
         Shelf(None).get(recipe)

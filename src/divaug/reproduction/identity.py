@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from divaug.datasets import Dataset
+from divaug.datasets import Dataset, identify
 from divaug.recipes import Recipe
 
 __all__ = ["ENGINE", "cell_hash", "cost_hash", "fingerprint", "measurement_hash", "run_hash"]
@@ -56,12 +56,7 @@ def cost_hash(recipe: Recipe, machine: str) -> str:
 
 def fingerprint(data: Dataset) -> str:
     """Sixteen hexadecimal digits that follow from every pixel and label."""
-    digest = hashlib.sha256()
-    for part in (data.train_images, data.train_labels, data.test_images, data.test_labels):
-        array = part.cpu().contiguous().numpy()
-        digest.update(str((array.shape, array.dtype)).encode())
-        digest.update(array.data)
-    return digest.hexdigest()[:16]
+    return identify(data).fingerprint[:16]
 
 
 def _essence(recipe: Recipe) -> dict[str, Any]:
