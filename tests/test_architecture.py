@@ -131,7 +131,17 @@ def test_reports_are_the_end_of_the_way():
     users = {
         module for module in MODULES if any(n.startswith("reporting") for n in imported(module))
     } - {module for module in MODULES if module.startswith("reporting")}
-    assert users == {"demonstration", "cli.report"}
+    assert {name for name in users if not name.startswith("reproduction")} == {
+        "demonstration",
+        "cli.report",
+    }
+
+
+def test_reproduction_is_called_by_the_command_line_alone():
+    users = {
+        module for module in MODULES if any(n.startswith("reproduction") for n in imported(module))
+    } - {module for module in MODULES if module.startswith("reproduction")}
+    assert users == {"cli.report", "cli.reproduce"}
 
 
 def test_the_public_names_are_exactly_these():

@@ -12,7 +12,9 @@ from divaug import augmenters, default_augmentation, policies
 from divaug.augmenters import AUGMENTERS, Settings
 from divaug.views import Views
 
-MANY = {"randaugment-xS", "trivialaugment-xS", "random", "divaug", "divaug-greedy", "divaug-exact"}
+ROTATING = [f"divaug-rotate-0.{tenths}" for tenths in range(1, 10)]
+MANY = {"randaugment-xS", "trivialaugment-xS", "random", "divaug", "divaug-greedy", "divaug-exact",
+        *ROTATING}  # fmt: skip
 
 
 @pytest.fixture
@@ -91,6 +93,20 @@ def test_default_is_what_expand_gives_without_operations(images):
     expected, _ = divaug.expand(images, 1, policies.Identity(), given.default)
     assert torch.equal(x, expected[:, 0])
     assert not torch.equal(x, augmenters.build("none", given)(images)[0])
+
+
+@pytest.mark.parametrize(("name", "probability"), [(ROTATING[0], 0.1), (ROTATING[8], 0.9)])
+def test_the_case_study_draws_rotate_alone_at_its_probability(name, probability, images):
+    augment = augmenters.build(name, settings())
+    for _ in range(40):
+        augment(images)
+    record = augment.record()
+    kept = 40 * 6 * 2
+    assert {n for n, count in record.drawn.items() if count} == {"Rotate"}
+    assert record.drawn["Rotate"] == kept
+    assert record.probability["Rotate"] == pytest.approx(probability)
+    # What is kept is chosen and not drawn, so its share of applied operations only lies near p.
+    assert abs(record.operations["Rotate"] / kept - probability) < 0.3
 
 
 def test_pba_follows_the_epoch(images):

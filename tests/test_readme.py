@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from tools import update_docs
 
+from divaug.reproduction.store import save
+from tests.reproduction_helpers import made_run
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -44,6 +47,31 @@ def test_an_edited_number_is_noticed():
     edited = text[:begin] + re.sub(r"\d+×", "999×", text[begin:], count=1)
     assert edited != text
     assert update_docs.filled(edited) == text
+
+
+def test_the_tables_of_results_come_from_the_records(tmp_path, monkeypatch):
+    parts = {name: text for name, text in update_docs.PARTS.items() if name.startswith("results-")}
+    caches = (update_docs._records, update_docs._reproduced, update_docs._accuracies)
+
+    def texts(folder):
+        monkeypatch.setattr(update_docs, "RECORDS", folder)
+        for one in caches:
+            one.cache_clear()
+        return {name: text() for name, text in parts.items()}
+
+    try:
+        assert set(texts(tmp_path / "empty").values()) == {"Nothing was run yet."}
+        save(tmp_path, made_run(200))
+        found = texts(tmp_path)
+    finally:
+        for one in caches:
+            one.cache_clear()
+    for name in ("results-cifar10", "results-supervised"):
+        line = next(text for text in found[name].splitlines() if "DivAug (k-means++)" in text)
+        assert line.split(" | ")[1:4] == ["96.9 ± 0.1", "90.00", "1"]
+        assert "—, not run" in found[name]
+    assert "(../results/evolution/evolution-operations.svg)" in found["results-evolution"]
+    assert found["results-cost"] == "Nothing was run yet."
 
 
 def test_a_part_of_an_unknown_name_is_refused():

@@ -21,7 +21,8 @@ from divaug.training.distributed import Processes
 
 BASE = recipe("cifar10-wide-resnet-40-2-divaug")
 CLASSES = {"cifar10": 10, "cifar100": 100, "svhn": 10, "imagenet": 1000}
-CHOOSING = ("random", "divaug", "divaug-greedy", "divaug-exact")
+ROTATING = tuple(f"divaug-rotate-0.{tenths}" for tenths in range(1, 10))
+CHOOSING = ("random", "divaug", "divaug-greedy", "divaug-exact", *ROTATING)
 SEVERAL = (*CHOOSING, "randaugment-xS", "trivialaugment-xS")
 META = Hardware(torch.device("meta"))
 

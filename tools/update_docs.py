@@ -10,6 +10,7 @@ typed by hand.
 import re
 import sys
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 from divaug.benchmarks import (
@@ -22,15 +23,42 @@ from divaug.benchmarks import (
 )
 from divaug.benchmarks.harness import read_result
 from divaug.operations.listing import magnitude_table
+from divaug.reporting.table import to_markdown
+from divaug.reproduction import TARGETS, Options, read_store
+from divaug.reproduction.options import PAPER_ROW
+from divaug.reproduction.store import Store
+from divaug.reproduction.targets.supervised import row_sheet
+from divaug.reproduction.writing import NOTHING, body
 from divaug.tables import Table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+RECORDS = ROOT / "results"
 PART = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
 
 
 def _measured(kind: str, show: Callable[[dict], Table]) -> str:
     return show(read_result(RESULTS / f"{kind}.json", kind)).to_markdown()
+
+
+@cache
+def _records() -> Store:
+    return read_store(RECORDS)
+
+
+@cache
+def _reproduced(name: str) -> str:
+    """What the records of a target come to, its figures as `divaug report` drew them."""
+    return body(TARGETS[name].outcome(Options(), _records()), f"../results/{name}/")
+
+
+@cache
+def _accuracies() -> str:
+    """The paper's first row with the controls."""
+    findings = TARGETS["supervised"].findings(Options(), _records())
+    if not any(findings.runs(PAPER_ROW, name) for name in findings.methods):
+        return NOTHING
+    return to_markdown(row_sheet(findings, PAPER_ROW).table())
 
 
 #: Name of a part → its text.
@@ -48,6 +76,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "magnitudes-paper": lambda: magnitude_table("paper").to_markdown(),
     "magnitudes-released": lambda: magnitude_table("released").to_markdown(),
     "magnitudes-uda": lambda: magnitude_table("uda").to_markdown(),
+    "results-cifar10": _accuracies,
+    **{f"results-{name}": partial(_reproduced, name) for name in TARGETS},
 }
 
 

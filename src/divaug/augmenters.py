@@ -24,6 +24,7 @@ from divaug.policies import (
     Identity,
     Policy,
     RandAugment,
+    Single,
     TrivialAugment,
     Uniform,
 )
@@ -179,12 +180,12 @@ def _randaugment(settings: Settings) -> RandAugment:
     return RandAugment(settings.randaugment_n, settings.randaugment_m)
 
 
-def _selecting(settings: Settings, method: str) -> DivAug:
+def _selecting(settings: Settings, method: str, policy: Policy | None = None) -> DivAug:
     return DivAug(
         settings.model,
         settings.num_candidates,
         settings.num_selected,
-        policy=Uniform(settings.space),
+        policy=policy or Uniform(settings.space),
         default=settings.default,
         method=method,
         seed=settings.seed,
@@ -193,6 +194,11 @@ def _selecting(settings: Settings, method: str) -> DivAug:
         channels_last=settings.channels_last,
         backend=settings.backend,
     )
+
+
+def _rotating(settings: Settings, probability: float) -> DivAug:
+    policy = Single("Rotate", probability, settings.space)
+    return _selecting(settings, "kmeans++", policy)
 
 
 AUGMENTERS: Mapping[str, Callable[[Settings], Augmenter]] = MappingProxyType(
@@ -210,7 +216,12 @@ AUGMENTERS: Mapping[str, Callable[[Settings], Augmenter]] = MappingProxyType(
         "divaug": partial(_selecting, method="kmeans++"),
         "divaug-greedy": partial(_selecting, method="greedy"),
         "divaug-exact": partial(_selecting, method="exact"),
+        **{
+            f"divaug-rotate-0.{tenths}": partial(_rotating, probability=tenths / 10)
+            for tenths in range(1, 10)
+        },
     }
 )
 """Name → constructor. "none" is normalisation alone (of the centre, where the default augmentation
-crops to another size), "random" keeps S of E candidates by chance."""
+crops to another size), "random" keeps S of E candidates by chance; "divaug-rotate-0.1" to "-0.9"
+draw candidates with Rotate alone, at that probability."""

@@ -6,7 +6,7 @@ import sys
 import typer
 
 from divaug import __version__
-from divaug.cli import bench, demo, evaluate, measure, operations, preview, report, train
+from divaug.cli import bench, demo, evaluate, measure, operations, preview, report, reproduce, train
 from divaug.cli.signals import Stopped, first_process, left_to_the_first, stopping
 
 __all__ = ["EXPECTED", "app", "run"]
@@ -52,6 +52,7 @@ app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("measure")(measure.measure)
 app.command("report")(report.report)
+app.command("reproduce")(reproduce.reproduce)
 app.add_typer(bench.app, name="bench")
 
 

@@ -12,9 +12,9 @@ __all__ = ["report"]
 
 def report(
     runs: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(help="The folders of runs.", metavar="RUN...", show_default=False),
-    ],
+    ] = None,
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
     markdown: Annotated[
         Path | None, typer.Option(help="Also write the tables as Markdown to this file.")
@@ -23,12 +23,36 @@ def report(
         Path | None, typer.Option(help="Also write the table of runs as CSV to this file.")
     ] = None,
     data: Data = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="A folder of records: write the tables, figures and pages of every target.",
+        ),
+    ] = None,
 ) -> None:
     """Compare runs: tables, curves, operations kept, candidates; one HTML file without links.
 
     Runs that share a recipe but for the seed are summed up as mean ± standard deviation.
     """
+    if source is not None:
+        _report_records(source, runs or [])
+        return
     from divaug.reporting import write_report
 
-    for path in write_report(runs, out, markdown=markdown, csv=csv, data=data):
+    for path in write_report(runs or [], out, markdown=markdown, csv=csv, data=data):
         typer.echo(f"wrote {path}")
+
+
+def _report_records(source: Path, runs: list[Path]) -> None:
+    from divaug.reproduction import redraw_all
+
+    if runs:
+        raise ValueError("--from takes the place of RUN...; give one of the two.")
+    if not source.is_dir():
+        raise FileNotFoundError(f"--from must be a folder of records, got {str(source)!r}.")
+    written = redraw_all(source)
+    for name, files in written.items():
+        typer.echo(f"wrote {len(files)} files to {source / name}")
+    if not written:
+        typer.echo(f"nothing was run yet: {source} has no record of the paper's setting")

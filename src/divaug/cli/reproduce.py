@@ -1,0 +1,121 @@
+"""`divaug reproduce`: a table or figure of the paper, from its runs to its page."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from divaug.cli.console import show
+from divaug.cli.options import Data, Device
+
+if TYPE_CHECKING:
+    from divaug.reproduction import Reproduced
+
+__all__ = ["reproduce"]
+
+_RESULTS, _RUNS = Path("results"), Path("runs")
+
+
+def reproduce(
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="supervised, random-baseline, diversity, affinity, rotate, evolution, cost or "
+            "equal-cost.",
+            show_default=False,
+        ),
+    ],
+    data: Data = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="Only draw what the records in this folder say; run nothing."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list the jobs, with an estimate of time.")
+    ] = False,
+    machine: Annotated[
+        str | None,
+        typer.Option(help='With --dry-run: the machine to estimate for, like "NVIDIA H200".'),
+    ] = None,
+    row: Annotated[
+        list[str] | None,
+        typer.Option(help="Dataset and network, like cifar10-wide-resnet-40-2; may be repeated."),
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="An augmenter, like divaug; may be repeated.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds, from 0.", min=1)] = 1,
+    epochs: Annotated[int | None, typer.Option(help="Instead of the paper's.", min=1)] = None,
+    scale: Annotated[float, typer.Option(help="Share of the training images.")] = 1.0,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a field of every recipe.", metavar="field=value"),
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Save and stop after so long; go on the next time.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Trainings side by side.", min=1)] = 1,
+    runs: Annotated[Path, typer.Option(help="The folder of runs.")] = _RUNS,
+    results: Annotated[Path, typer.Option(help="The folder of records.")] = _RESULTS,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the result; RESULTS/TARGET by default.")
+    ] = None,
+    networks: Annotated[
+        bool,
+        typer.Option(
+            "--keep-networks/--drop-networks", help="Whether finished runs keep their networks."
+        ),
+    ] = True,
+    device: Device = None,
+    eager: Annotated[
+        bool, typer.Option("--eager", help="Do without compilation and CUDA graphs.")
+    ] = False,
+) -> None:
+    """Run what is missing of a table or figure of the paper, then write it.
+
+    Finished runs are found again and not repeated; an interrupted list goes on where it stopped.
+    Exit code 75: the time was up, give the command again.
+    """
+    from divaug import reproduction
+
+    until = None if minutes is None else time.time() + 60 * minutes
+    options = reproduction.Options(
+        tuple(row or ()), tuple(method or ()), seeds, epochs, scale, tuple(changes or ())
+    )
+    work = reproduction.Work(
+        runs, source or results, data, device, eager, until, jobs, keep_networks=networks
+    )
+    if dry_run:
+        show(reproduction.list_target(target, options, work, machine))
+        return
+    if source is not None:
+        if not source.is_dir():
+            raise FileNotFoundError(f"--from must be a folder of records, got {str(source)!r}.")
+        outcome, files = reproduction.redraw(target, options, source, out)
+        _finish(reproduction.Reproduced(outcome, files=files))
+        store = reproduction.read_store(source)
+        if outcome.empty and not store.empty:
+            typer.echo(f"the records in {source} are of other settings: {store.describe()}")
+        return
+    _finish(reproduction.reproduce(target, options, work, out, typer.echo))
+
+
+def _finish(done: "Reproduced") -> None:
+    from divaug.reproduction.work import End
+    from divaug.reproduction.writing import NOTHING, main_sheets
+
+    if done.outcome.empty:
+        typer.echo(NOTHING)
+    else:
+        for sheet in main_sheets(done.outcome):
+            show(sheet.table())
+            typer.echo()
+    if done.files:
+        typer.echo(f"wrote {len(done.files)} files to {done.files[0].parent}")
+    if done.tally.end is not End.FINISHED:
+        typer.echo(f"{done.tally.end.value}; give the same command again to go on")
+        raise typer.Exit(done.tally.end.code)
+    if done.tally.failed:
+        named = "; ".join(f"{job}: {why}" for job, why in done.tally.failed.items())
+        raise ValueError(f"{len(done.tally.failed)} jobs failed: {named}")

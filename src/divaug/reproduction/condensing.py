@@ -1,0 +1,58 @@
+"""From the folder of a finished run to its record."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from divaug.reporting.lines import parse_epoch
+from divaug.reproduction.methods import method
+from divaug.reproduction.records import EpochRecord, RunRecord, portable
+from divaug.training.runs import read_metrics, read_recipe
+
+__all__ = ["condense", "note_neighbours"]
+
+_NEIGHBOURS = "side_by_side.json"
+
+
+def condense(folder: Path, data: Mapping[str, Any]) -> RunRecord:
+    """The record of a run: its epochs, without the intervals between them.
+
+    Args:
+        folder: of a finished run.
+        data: what the record says of the dataset.
+    """
+    recipe = read_recipe(folder)
+    chooses = method(recipe.augmenter).chooses
+    lines = [line for line in read_metrics(folder) if line["kind"] == "epoch"]
+    epochs = tuple(_epoch(line, chooses) for line in lines)
+    time = {kind: float(seconds) for kind, seconds in lines[-1]["time"].items()}
+    starts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+    return RunRecord(recipe, data, tuple(map(portable, starts)), _neighbours(folder), time, epochs)
+
+
+def note_neighbours(folder: Path, count: int) -> None:
+    """Write down how many runs share the device; times of such runs are not to be compared."""
+    folder.mkdir(parents=True, exist_ok=True)
+    most = max(count, _neighbours(folder))
+    (folder / _NEIGHBOURS).write_text(json.dumps(most) + "\n", encoding="utf-8")
+
+
+def _neighbours(folder: Path) -> int:
+    path = folder / _NEIGHBOURS
+    return int(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else 1
+
+
+def _epoch(line: Mapping[str, Any], chooses: bool) -> EpochRecord:
+    parsed = parse_epoch(line)
+    return EpochRecord(
+        parsed.number,
+        parsed.loss,
+        float(line["accuracy"]),
+        parsed.diversity or math.nan,  # a run with one view writes 0, which is no measurement
+        parsed.test_accuracy,
+        float(line.get("test_loss", math.nan)),
+        parsed.seconds,
+        parsed.kept if chooses else None,
+    )

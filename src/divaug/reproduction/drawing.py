@@ -1,0 +1,140 @@
+"""The figures that targets share: points with names, lines over the epochs, stacked bars."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from divaug.reporting.plots import COLORS, STYLES, draw_axes
+
+__all__ = ["Line", "Point", "bars", "lines", "scatter"]
+
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_LEGEND = {"fontsize": 8, "frameon": False}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point with a name.
+
+    Args:
+        label: its name.
+        x: where.
+        y: where.
+        error: half the height of its bar; None for none.
+    """
+
+    label: str
+    x: float
+    y: float
+    error: float | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line with a name.
+
+    Args:
+        label: its name.
+        points: x and y.
+        faint: whether it is a control, drawn thin and grey.
+    """
+
+    label: str
+    points: Sequence[tuple[float, float]]
+    faint: bool = False
+
+
+def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()) -> Figure:
+    """Points, told apart by colour and shape, named below.
+
+    Args:
+        points: what is drawn.
+        x: what the axis says.
+        y: what the axis says.
+        ring: names of points that are marked with a ring.
+    """
+    columns = _columns([point.label for point in points])
+    figure, axes = draw_axes(x, y, 3.4 + 0.17 * -(-len(points) // columns))
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    for i, point in enumerate(points):
+        color, marker = COLORS[i % len(COLORS)], _MARKERS[i // len(COLORS) % len(_MARKERS)]
+        axes.errorbar(
+            point.x,
+            point.y,
+            yerr=point.error,
+            fmt=marker,
+            ms=7,
+            color=color,
+            capsize=3,
+            lw=1.2,
+            label=point.label,
+        )
+        if point.label in ring:
+            axes.plot(point.x, point.y, "o", ms=14, mfc="none", mec=color, lw=1)
+    axes.margins(0.12)
+    figure.legend(loc="outside lower center", ncols=columns, handletextpad=0.3, **_LEGEND)
+    return figure
+
+
+def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figure:
+    """Lines, named below.
+
+    Args:
+        found: what is drawn.
+        x: what the axis says.
+        y: what the axis says.
+        whole: whether x counts something.
+    """
+    columns = _columns([line.label for line in found])
+    figure, axes = draw_axes(x, y, 3.2 + 0.17 * -(-len(found) // columns))
+    for i, line in enumerate(found):
+        xs, ys = zip(*line.points, strict=True)
+        color = "#9aa1ad" if line.faint else COLORS[i % len(COLORS)]
+        axes.plot(
+            xs,
+            ys,
+            STYLES[i // len(COLORS) % len(STYLES)],
+            marker="o" if len(xs) <= 12 else None,
+            ms=4,
+            lw=1.0 if line.faint else 1.7,
+            color=color,
+            label=line.label,
+        )
+    if whole:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    if len(found) > 1:  # a single line is named by its axis
+        figure.legend(loc="outside lower center", ncols=columns, handlelength=2.2, **_LEGEND)
+    return figure
+
+
+def bars(stacks: Mapping[str, Mapping[str, float]], x: str) -> Figure:
+    """A horizontal bar for each name, put together from parts.
+
+    Args:
+        stacks: name → part → its length.
+        x: what the axis says.
+    """
+    parts = list(dict.fromkeys(part for stack in stacks.values() for part in stack))
+    rows = -(-len(parts) // 4)
+    figure, axes = draw_axes(x, "", 1.1 + 0.3 * len(stacks) + 0.17 * rows)
+    names = list(stacks)
+    left = [0.0] * len(names)
+    for i, part in enumerate(parts):
+        widths = [stacks[name].get(part, 0.0) for name in names]
+        axes.barh(names, widths, left=left, label=part, color=_shade(i), height=0.7)
+        left = [a + b for a, b in zip(left, widths, strict=True)]
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    figure.legend(loc="outside lower center", ncols=4, handlelength=1.2, **_LEGEND)
+    return figure
+
+
+def _columns(labels: Sequence[str]) -> int:
+    """How many names fit side by side."""
+    return 3 if max(map(len, labels), default=0) <= 24 else 2
+
+
+def _shade(i: int) -> str:
+    return (*COLORS, "#9aa1ad", "#20242c")[i % (len(COLORS) + 2)]

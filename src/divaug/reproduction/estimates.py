@@ -1,0 +1,125 @@
+"""How long jobs will take, from steps that were timed on the same kind of machine."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from divaug.recipes import Recipe
+from divaug.reporting.table import duration
+from divaug.reproduction.identity import cost_hash
+from divaug.reproduction.jobs import Job, TrainJob
+from divaug.reproduction.methods import Method, method
+from divaug.reproduction.options import TRAIN_IMAGES
+from divaug.reproduction.records import machine_of
+from divaug.reproduction.store import Store
+from divaug.reproduction.timing import this_machine
+from divaug.tables import Table
+
+__all__ = ["STEP_FILE", "Estimator", "list_jobs"]
+
+#: Steps that were timed with `divaug bench step`, in a checkout of the project.
+STEP_FILE = Path("benchmarks/results/step.json")
+
+
+class Estimator:
+    """Knows how long a step takes on this machine, as far as anybody has timed it.
+
+    Args:
+        store: records, timings among them.
+        device: where jobs will run.
+        machine: the kind of machine, like "NVIDIA H200"; None for this one.
+        steps: a file of `divaug bench step`; one that is not there says nothing.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        device: str | None = None,
+        machine: str | None = None,
+        steps: Path = STEP_FILE,
+    ) -> None:
+        self._store, self._device, self._machine = store, device, machine
+        self._cases = _read_cases(steps)
+
+    def seconds(self, job: Job) -> float | None:
+        """How long a training will take; None for what nobody has timed."""
+        if not isinstance(job, TrainJob):
+            return None
+        milliseconds = self._step(job.recipe)
+        images = job.recipe.train_images or TRAIN_IMAGES.get(job.recipe.dataset)
+        if milliseconds is None or images is None:
+            return None
+        return job.recipe.epochs * (images // job.recipe.batch_size) * milliseconds / 1e3
+
+    def _step(self, recipe: Recipe) -> float | None:
+        machine = self._machine or this_machine(recipe, self._device)
+        timed = self._store.costs.get(cost_hash(recipe, machine))
+        if timed is not None:
+            return float(timed.step_ms["median"])
+        found = [
+            case
+            for case in self._cases
+            if machine_of(case["environment"]) == machine
+            and all(
+                case["recipe"][field] == getattr(recipe, field)
+                for field in ("dataset", "model", "batch_size", "num_candidates", "num_selected")
+            )
+        ]
+        return _from_cases({case["recipe"]["augmenter"]: case for case in found}, recipe)
+
+
+def _from_cases(cases: Mapping[str, Mapping[str, Any]], recipe: Recipe) -> float | None:
+    """A method's step from its own timing, or from one that does the same work."""
+    own = cases.get(recipe.augmenter)
+    if own is not None:
+        return float(own["step_ms"]["median"])
+    wanted = method(recipe.augmenter)
+    alike = _like(wanted)
+    if alike not in cases:
+        return None
+    case = cases[alike]
+    spared = (
+        0.0
+        if wanted.asks or not wanted.many
+        else sum(case["parts_ms"].get(part, 0.0) for part in ("score", "select"))
+    )
+    return float(case["step_ms"]["median"]) - spared
+
+
+def _like(wanted: Method) -> str:
+    """Whose step is timed in the benchmark and most like it."""
+    return "divaug" if wanted.many else "randaugment"
+
+
+def _read_cases(path: Path) -> Sequence[Mapping[str, Any]]:
+    try:
+        cases: Sequence[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cases"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+    return cases
+
+
+def list_jobs(jobs: Sequence[Job], store: Store, estimator: Estimator, later: str = "") -> Table:
+    """The list with an estimate of time for what is still to do."""
+    rows, total, unknown = [], 0.0, 0
+    for i, job in enumerate(jobs, 1):
+        done = job.done(store)
+        seconds = None if done else estimator.seconds(job)
+        total += seconds or 0.0
+        unknown += not done and seconds is None
+        about = "" if done else "unknown" if seconds is None else f"about {duration(seconds)}"
+        rows.append((str(i), job.label, "done" if done else "to do", about, job.hash))
+    notes = [f"Still to do: {sum(row[2] == 'to do' for row in rows)} of {len(rows)}."]
+    if total:
+        notes.append(f"Trainings take about {duration(total)}, evaluations not counted.")
+    if unknown:
+        notes.append(
+            f"{unknown} of unknown time: nobody has timed such a step on this machine; "
+            "`divaug reproduce cost` does."
+        )
+    if later:
+        notes.append(f"{later[0].upper()}{later[1:]}.")
+    return Table(
+        ("", "job", "state", "time", "hash"), tuple(rows), numeric=(0, 3), notes=tuple(notes)
+    )

@@ -1,0 +1,90 @@
+"""What the records say about the cells that a target asks for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from divaug.recipes import Recipe
+from divaug.reproduction.identity import cost_hash
+from divaug.reproduction.methods import method
+from divaug.reproduction.options import ROW_NAMES, Options, recipe_of
+from divaug.reproduction.records import CostRecord, MeasurementRecord, RunRecord
+from divaug.reproduction.store import Store
+from divaug.reproduction.summaries import Summary, paired, summarize
+
+__all__ = ["Findings"]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Records, looked at through the options of a target.
+
+    Args:
+        store: all records.
+        options: which cells, and how much they are shrunk.
+        target_rows: where the options name none.
+        target_methods: where the options name none.
+    """
+
+    store: Store
+    options: Options
+    target_rows: tuple[str, ...]
+    target_methods: tuple[str, ...]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods asked for, in the order of the tables."""
+        wanted = self.options.methods or self.target_methods
+        return tuple(name for name in self.target_methods if name in wanted)
+
+    def rows(self, needed: Sequence[str] | None = None) -> tuple[str, ...]:
+        """The rows asked for; else the target's, and all others that have runs of its methods."""
+        if self.options.rows:
+            return self.options.rows
+        names = needed or self.methods
+        found = [row for row in ROW_NAMES if any(self.runs(row, name) for name in names)]
+        return tuple(dict.fromkeys([*self.target_rows, *found]))
+
+    def recipe(self, row: str, augmenter: str, epochs: int | None = None) -> Recipe:
+        """The cell's recipe with the first seed."""
+        return recipe_of(row, augmenter, 0, self.options, epochs=epochs)
+
+    def title(self, row: str, augmenter: str) -> str:
+        """A method as people read it."""
+        return method(augmenter).title(self.recipe(row, "default"))
+
+    def runs(self, row: str, augmenter: str, epochs: int | None = None) -> list[RunRecord]:
+        """The finished runs of a cell, by seed; empty where the cell does not exist."""
+        try:
+            recipe = self.recipe(row, augmenter, epochs)
+        except ValueError:  # no such recipe: nothing was published for that dataset
+            return []
+        return self.store.cell(recipe)
+
+    def accuracy(self, row: str, augmenter: str, epochs: int | None = None) -> Summary | None:
+        """Test accuracy of the last epoch over the seeds of a cell."""
+        return summarize(run.accuracy for run in self.runs(row, augmenter, epochs))
+
+    def difference(self, row: str, first: str, second: str) -> Summary | None:
+        """Accuracy of the first minus that of the second, over the seeds that both have."""
+        by_seed = [
+            {run.recipe.seed: run.accuracy for run in self.runs(row, name)}
+            for name in (first, second)
+        ]
+        return paired(*by_seed)
+
+    def measurements(self, row: str, scorer: str, augmenter: str) -> list[MeasurementRecord]:
+        """What a scorer's networks found of an augmenter, by the scorer's seed."""
+        return self.store.measured(self.recipe(row, scorer), augmenter)
+
+    def cost(self, row: str, augmenter: str, machine: str) -> CostRecord | None:
+        """The timing of a method's step on a machine."""
+        try:
+            recipe = self.recipe(row, augmenter)
+        except ValueError:
+            return None
+        return self.store.costs.get(cost_hash(recipe, machine))
+
+    def machines(self, row: str, augmenter: str) -> list[str]:
+        """The machines on which a method's step was timed."""
+        names = sorted({cost.machine for cost in self.store.costs.values()})
+        return [name for name in names if self.cost(row, augmenter, name)]

@@ -1,0 +1,172 @@
+"""Records as text, and back: strict, so that a table shows only what a run wrote."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from divaug.measuring import Measurement
+from divaug.reporting.lines import Kept
+from divaug.reproduction.records import (
+    CostRecord,
+    EpochRecord,
+    MeasurementRecord,
+    RunRecord,
+    recipe_in,
+)
+
+__all__ = ["from_text", "to_text"]
+
+_RUN, _MEASUREMENT, _COST = "divaug.run/1", "divaug.measurement/1", "divaug.cost/1"
+_DIGITS = 6
+_NUMBERS = ("loss", "accuracy", "diversity", "test_accuracy", "test_loss", "seconds")
+
+Record = RunRecord | MeasurementRecord | CostRecord
+
+
+def to_text(record: Record) -> str:
+    """A record as lines of JSON; numbers have six digits."""
+    return "".join(json.dumps(_plain(line)) + "\n" for line in _lines(record))
+
+
+def from_text(text: str) -> Record:
+    """Read what `to_text` wrote.
+
+    Raises:
+        ValueError: text that is no record, or one whose hash is not that of its content.
+    """
+    try:
+        first, *rest = [json.loads(line) for line in text.splitlines()]
+        record = _READ[first["format"]](first, rest)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"is no record: {type(error).__name__}: {error}") from None
+    if record.hash != first.get("hash"):
+        raise ValueError(
+            f"has the hash {first.get('hash')}, and its content {record.hash}: it was changed, or "
+            "made by other sources"
+        )
+    return record
+
+
+def _lines(record: Record) -> list[dict[str, Any]]:
+    if isinstance(record, RunRecord):
+        return _run_lines(record)
+    if isinstance(record, MeasurementRecord):
+        return [
+            {
+                "format": _MEASUREMENT,
+                "hash": record.hash,
+                "augmenter": record.augmenter,
+                "values": asdict(record.values),
+                "scorer": record.scorer.to_dict(),
+                "environment": dict(record.environment),
+            }
+        ]
+    return [
+        {
+            "format": _COST,
+            "hash": record.hash,
+            "recipe": record.recipe.to_dict(),
+            "step_ms": dict(record.step_ms),
+            "parts_ms": dict(record.parts_ms),
+            "peak_bytes": record.peak_bytes,
+            "environment": dict(record.environment),
+        }
+    ]
+
+
+def _run_lines(run: RunRecord) -> list[dict[str, Any]]:
+    kept = [epoch.kept for epoch in run.epochs if epoch.kept]
+    names = [n for n in (kept[0].drawn if kept else ()) if any(k.drawn[n] for k in kept)]
+    head = {
+        "format": _RUN,
+        "hash": run.hash,
+        "recipe": run.recipe.to_dict(),
+        "data": dict(run.data),
+        "side_by_side": run.side_by_side,
+        "time": dict(run.time),
+        "operations": names,
+        "starts": [dict(start) for start in run.starts],
+    }
+    return [head, *(_epoch_line(epoch, names) for epoch in run.epochs)]
+
+
+def _epoch_line(epoch: EpochRecord, names: Sequence[str]) -> dict[str, Any]:
+    numbers = {name: getattr(epoch, name) for name in _NUMBERS}
+    line = {"epoch": epoch.number} | {n: v for n, v in numbers.items() if math.isfinite(v)}
+    if epoch.kept is not None:
+        line["kept"] = {
+            "applied": [int(epoch.kept.applied[name]) for name in names],
+            "drawn": [int(epoch.kept.drawn[name]) for name in names],
+            "probability": [epoch.kept.probability[name] for name in names],
+            "diversity_kept": epoch.kept.diversity_kept,
+            "diversity_all": epoch.kept.diversity_all,
+        }
+    return line
+
+
+def _read_run(head: Mapping[str, Any], rest: Sequence[Mapping[str, Any]]) -> RunRecord:
+    epochs = tuple(_read_epoch(line, head["operations"]) for line in rest)
+    recipe = recipe_in(head["recipe"])
+    if [epoch.number for epoch in epochs] != list(range(1, recipe.epochs + 1)):
+        raise ValueError(f"it must have the epochs 1 to {recipe.epochs}, and has {len(epochs)}")
+    if not math.isfinite(epochs[-1].test_accuracy):
+        raise ValueError("its last epoch was not evaluated")
+    about = (head["data"], tuple(head["starts"]), head["side_by_side"], head["time"])
+    return RunRecord(recipe, *about, epochs)
+
+
+def _read_epoch(line: Mapping[str, Any], names: Sequence[str]) -> EpochRecord:
+    numbers = {name: _number(line.get(name)) for name in _NUMBERS}
+    return EpochRecord(line["epoch"], **numbers, kept=_read_kept(line.get("kept"), names))
+
+
+def _read_kept(content: Mapping[str, Any] | None, names: Sequence[str]) -> Kept | None:
+    if content is None:
+        return None
+    applied, drawn, probability = (
+        {n: _number(v) for n, v in zip(names, content[field], strict=True)}
+        for field in ("applied", "drawn", "probability")
+    )
+    diversities = (_number(content[field]) for field in ("diversity_kept", "diversity_all"))
+    return Kept(applied, drawn, probability, *diversities)
+
+
+def _read_measurement(
+    head: Mapping[str, Any], _rest: Sequence[Mapping[str, Any]]
+) -> MeasurementRecord:
+    values, scorer = Measurement(**head["values"]), recipe_in(head["scorer"])
+    return MeasurementRecord(scorer, head["augmenter"], values, head["environment"])
+
+
+def _read_cost(head: Mapping[str, Any], _rest: Sequence[Mapping[str, Any]]) -> CostRecord:
+    names = ("step_ms", "parts_ms", "peak_bytes", "environment")
+    return CostRecord(recipe_in(head["recipe"]), *(head[name] for name in names))
+
+
+_Reader = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Record]
+_READ: Mapping[str, _Reader] = {
+    _RUN: _read_run,
+    _MEASUREMENT: _read_measurement,
+    _COST: _read_cost,
+}
+
+
+def _number(value: object) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"a number was expected, got {value!r}")
+    return float(value)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON knows it: six digits, and null for what is no number."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
+    return value

@@ -1,0 +1,74 @@
+"""When two runs are the same: a hash of everything that can change what comes out."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from divaug.datasets import Dataset, identify
+from divaug.recipes import Recipe
+
+__all__ = ["ENGINE", "cell_hash", "cost_hash", "fingerprint", "measurement_hash", "run_hash"]
+
+#: Raised when a change of the sources makes an old recipe give other numbers.
+ENGINE = 1
+
+# How often something is looked at or saved, and by how many hands, changes no number; targets train
+# in one process, which has no BatchNorm statistics to share.
+_NEUTRAL = {
+    "name",
+    "evaluate_every",
+    "checkpoint_every",
+    "log_every",
+    "num_workers",
+    "sync_batchnorm",
+}
+# What the time of a step does not hang on.
+_TIMELESS = {"seed", "epochs", "train_images", "learning_rate", "weight_decay", "momentum"}
+
+
+def run_hash(recipe: Recipe) -> str:
+    """Sixteen hexadecimal digits that belong to a run.
+
+    A field that has its default value is left out: fields that are added later, with a default
+    that changes nothing, leave old runs what they are.
+    """
+    return _hash({"run": _essence(recipe)})
+
+
+def cell_hash(recipe: Recipe) -> str:
+    """The same for runs that differ in the seed alone: a cell of a table."""
+    essence = _essence(recipe)
+    return _hash({"cell": {n: v for n, v in essence.items() if n != "seed"}})
+
+
+def measurement_hash(scorer: Recipe, augmenter: str, views: int) -> str:
+    """What belongs to a measurement: the run whose network is asked, and what it is shown."""
+    return _hash({"scorer": _essence(scorer), "augmenter": augmenter, "views": views})
+
+
+def cost_hash(recipe: Recipe, machine: str) -> str:
+    """What belongs to the time of a step: everything but what the time does not hang on."""
+    essence = {n: v for n, v in _essence(recipe).items() if n not in _TIMELESS}
+    return _hash({"step": essence, "machine": machine})
+
+
+def fingerprint(data: Dataset) -> str:
+    """Sixteen hexadecimal digits that follow from every pixel and label."""
+    return identify(data).fingerprint[:16]
+
+
+def _essence(recipe: Recipe) -> dict[str, Any]:
+    content = recipe.to_dict()
+    return {
+        field.name: content[field.name]
+        for field in fields(Recipe)
+        if field.name not in _NEUTRAL
+        and (field.default is MISSING or content[field.name] != field.default)
+    }
+
+
+def _hash(content: Mapping[str, Any]) -> str:
+    text = json.dumps({"engine": ENGINE, **content}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

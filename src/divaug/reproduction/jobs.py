@@ -1,0 +1,207 @@
+"""The three kinds of job: train a cell, measure an augmenter, time a step."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from divaug.measuring import measure_run
+from divaug.recipes import Recipe
+from divaug.reproduction.condensing import condense, note_neighbours
+from divaug.reproduction.identity import cost_hash, measurement_hash, run_hash
+from divaug.reproduction.methods import SCORERS
+from divaug.reproduction.records import MeasurementRecord, portable
+from divaug.reproduction.store import Store, save
+from divaug.reproduction.timing import this_machine, time_step
+from divaug.reproduction.watching import Watch
+from divaug.reproduction.work import End, Shelf, Work
+from divaug.training import checkpoints, train
+from divaug.training.distributed import Processes
+from divaug.training.environment import environment
+from divaug.training.hardware import Hardware
+from divaug.training.runs import read_metrics, read_recipe
+
+__all__ = ["Job", "MeasureJob", "TimeJob", "TrainJob"]
+
+
+class Job(Protocol):
+    """Something to do once, known by its hash. A new kind of run is a new kind of job."""
+
+    @property
+    def hash(self) -> str:
+        """What its record is found again by."""
+
+    @property
+    def label(self) -> str:
+        """What the list calls it."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether it must have the device to itself."""
+
+    def done(self, store: Store) -> bool:
+        """Whether its record is there."""
+
+    def execute(self, work: Work, shelf: Shelf) -> End:
+        """Do it, or go on with it, and write its record."""
+
+
+@dataclass(frozen=True)
+class TrainJob:
+    """Train a cell of a table with one seed.
+
+    Args:
+        recipe: every hyper-parameter.
+    """
+
+    recipe: Recipe
+    alone: ClassVar[bool] = False
+
+    @property
+    def hash(self) -> str:
+        """What the run is found again by."""
+        return run_hash(self.recipe)
+
+    @property
+    def label(self) -> str:
+        """The recipe's name, epochs and seed."""
+        return f"train {self.recipe.name}, {self.recipe.epochs} epochs, seed {self.recipe.seed}"
+
+    def done(self, store: Store) -> bool:
+        """Whether the run has a record."""
+        return self.hash in store.runs
+
+    def folder(self, work: Work) -> Path:
+        """Where the run lies."""
+        return work.runs / f"{self.recipe.name}-seed{self.recipe.seed}-{self.hash}"
+
+    def execute(self, work: Work, shelf: Shelf) -> End:
+        """Train from the start or from the last checkpoint, then write the record."""
+        folder = self.folder(work)
+        data, about = shelf.get(self.recipe)
+        begun = (folder / "recipe.json").is_file()
+        # How often a run is logged may have changed since; the run goes on as it began.
+        recipe = read_recipe(folder) if begun else self.recipe
+        if not _reached_end(folder, recipe):
+            if begun:
+                note_neighbours(folder, work.side_by_side)
+            elif folder.exists():  # a start that came to nothing
+                shutil.rmtree(folder)
+            watch = Watch(work.until)
+            result = train(
+                recipe,
+                folder,
+                data=data,
+                resume=begun,
+                device=work.device,
+                eager=work.eager,
+                reporter=watch,
+            )
+            note_neighbours(folder, work.side_by_side)
+            _trim(folder, 1)
+            if not result.finished:
+                return End.TIME_UP if watch.asked else End[result.signal or "SIGTERM"]
+        save(work.results, condense(folder, about))
+        if not work.keep_networks and recipe.augmenter not in SCORERS:
+            _trim(folder, 0)
+        return End.FINISHED
+
+
+@dataclass(frozen=True)
+class MeasureJob:
+    """Measure an augmenter with the network of a run.
+
+    Args:
+        scorer: the recipe of that run; it is trained again where its network is not at hand.
+        augmenter: what is measured.
+    """
+
+    scorer: Recipe
+    augmenter: str
+    alone: ClassVar[bool] = True  # two at a time might train one missing network twice
+
+    @property
+    def views(self) -> int:
+        """Augmented images for each original: as many as are trained on."""
+        return self.scorer.num_selected
+
+    @property
+    def hash(self) -> str:
+        """What the measurement is found again by."""
+        return measurement_hash(self.scorer, self.augmenter, self.views)
+
+    @property
+    def label(self) -> str:
+        """What is measured, and with which network."""
+        return f"measure {self.augmenter} with {self.scorer.name}, seed {self.scorer.seed}"
+
+    def done(self, store: Store) -> bool:
+        """Whether the measurement has a record."""
+        return self.hash in store.measurements
+
+    def execute(self, work: Work, shelf: Shelf) -> End:
+        """Measure, and write the record."""
+        training = TrainJob(self.scorer)
+        folder = training.folder(work)
+        if not (_reached_end(folder, self.scorer) and checkpoints.find(folder / "checkpoints")):
+            end = training.execute(work, shelf)
+            if end is not End.FINISHED:
+                return end
+        data, _ = shelf.get(self.scorer)
+        found = measure_run(
+            folder, [self.augmenter], data=data, views=self.views, device=work.device
+        )
+        hardware = Hardware.choose(work.device, self.scorer.precision, eager=True)
+        record = MeasurementRecord(
+            self.scorer,
+            self.augmenter,
+            found[self.augmenter],
+            portable(environment(hardware, Processes())),
+        )
+        save(work.results, record)
+        return End.FINISHED
+
+
+@dataclass(frozen=True)
+class TimeJob:
+    """Time the step of a method on this machine.
+
+    Args:
+        recipe: whose step.
+        device: where.
+    """
+
+    recipe: Recipe
+    device: str | None = None
+    alone: ClassVar[bool] = True
+
+    @property
+    def hash(self) -> str:
+        """What the timing is found again by."""
+        return cost_hash(self.recipe, this_machine(self.recipe, self.device))
+
+    @property
+    def label(self) -> str:
+        """Whose step is timed."""
+        return f"time the step of {self.recipe.name}"
+
+    def done(self, store: Store) -> bool:
+        """Whether the timing has a record."""
+        return self.hash in store.costs
+
+    def execute(self, work: Work, _shelf: Shelf) -> End:
+        """Time it, and write the record."""
+        save(work.results, time_step(self.recipe, work.device, eager=work.eager))
+        return End.FINISHED
+
+
+def _reached_end(folder: Path, recipe: Recipe) -> bool:
+    epochs = [line["epoch"] for line in read_metrics(folder) if line["kind"] == "epoch"]
+    return bool(epochs) and epochs[-1] + 1 == recipe.epochs
+
+
+def _trim(folder: Path, kept: int) -> None:
+    """Keep the newest checkpoints alone, so that a folder of runs is small enough to move."""
+    found = checkpoints.find(folder / "checkpoints")
+    for old in found[: len(found) - kept]:
+        shutil.rmtree(old)

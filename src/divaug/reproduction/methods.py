@@ -1,0 +1,88 @@
+"""The methods that are compared, in the order of the tables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from divaug.operations.checks import unknown_name
+from divaug.recipes import Recipe
+
+__all__ = ["METHODS", "ROTATIONS", "RULES", "SCORERS", "Method", "method"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to augment, as tables name it.
+
+    Args:
+        augmenter: its name in `divaug.augmenters`; a name of our own where we have none.
+        label: what people read; `{S}` and `{E}` become the numbers of views and candidates.
+        many: whether it trains on S views of an image.
+        chooses: whether it keeps some of its candidates, so that what is kept says something.
+        asks: whether the network scores the candidates.
+    """
+
+    augmenter: str
+    label: str
+    many: bool = False
+    chooses: bool = False
+    asks: bool = False
+
+    def title(self, recipe: Recipe) -> str:
+        """The label with the numbers of a recipe in it.
+
+        Example:
+            >>> from divaug.recipes import recipe
+            >>> METHODS["random"].title(recipe("cifar10-wide-resnet-40-2-random"))
+            'random 4 of 8'
+        """
+        return self.label.format(S=recipe.num_selected, E=recipe.num_candidates)
+
+
+def _rule(augmenter: str, label: str, *, asks: bool = True) -> Method:
+    return Method(augmenter, label, many=True, chooses=True, asks=asks)
+
+
+_ALL = (
+    Method("none", "no augmentation"),
+    Method("default", "default"),
+    Method("autoaugment", "AutoAugment"),
+    Method("fast-autoaugment", "Fast AutoAugment"),
+    Method("pba", "PBA"),
+    Method("randaugment", "RandAugment"),
+    Method("trivialaugment", "TrivialAugment"),
+    Method("randaugment-xS", "RandAugment, {S} views", many=True),
+    Method("trivialaugment-xS", "TrivialAugment, {S} views", many=True),
+    _rule("random", "random {S} of {E}", asks=False),
+    _rule("divaug", "DivAug (k-means++)"),
+    _rule("divaug-greedy", "DivAug, greedy"),
+    _rule("divaug-exact", "DivAug, exact"),
+)
+METHODS: Mapping[str, Method] = MappingProxyType({one.augmenter: one for one in _ALL})
+"""Augmenter → method, in the order of the tables."""
+
+ROTATIONS: Mapping[str, Method] = MappingProxyType(
+    {
+        f"divaug-rotate-0.{i}": _rule(f"divaug-rotate-0.{i}", f"Rotate, p = 0.{i}")
+        for i in range(1, 10)
+    }
+)
+"""The single-operation case study: Rotate alone, by its probability."""
+
+#: The four rules of selection, from none to the best possible.
+RULES = ("random", "divaug", "divaug-greedy", "divaug-exact")
+
+#: Networks that measure others: trained without any augmentation, and with the default one.
+SCORERS = ("none", "default")
+
+
+def method(augmenter: str) -> Method:
+    """Look a method up.
+
+    Raises:
+        ValueError: an unknown name, with the nearest one.
+    """
+    known = {**METHODS, **ROTATIONS}
+    if augmenter not in known:
+        raise ValueError(unknown_name("method", augmenter, tuple(known)))
+    return known[augmenter]

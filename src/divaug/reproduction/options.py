@@ -1,0 +1,105 @@
+"""What part of the paper is reproduced, and how much it is shrunk."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from divaug import recipes
+from divaug.operations.checks import unknown_name
+from divaug.recipes import ROWS, Recipe
+
+__all__ = ["DEMO_ROW", "PAPER_ROW", "ROW_NAMES", "TRAIN_IMAGES", "Options", "recipe_of"]
+
+#: The row that most of the paper's figures are about.
+PAPER_ROW = "cifar10-wide-resnet-40-2"
+#: A row for a small machine: the data that ships with the project and a tiny network.
+DEMO_ROW = "fashion_mnist_small-tiny-resnet-8"
+ROW_NAMES = (*(f"{row.dataset}-{row.model}" for row in ROWS), DEMO_ROW)
+
+#: Dataset → its training images; a scale is a share of them.
+TRAIN_IMAGES: Mapping[str, int] = MappingProxyType(
+    {
+        "cifar10": 50_000,
+        "cifar100": 50_000,
+        "svhn": 73_257,
+        "imagenet": 1_281_167,
+        "fashion_mnist_small": 3_000,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which cells of the paper's tables, and how large.
+
+    Args:
+        rows: dataset and network, see `ROW_NAMES`; empty for the target's own.
+        methods: augmenters; empty for all of the target's.
+        seeds: how many, from 0.
+        epochs: instead of the paper's; None for those.
+        scale: share of the training images, above 0 and at most 1.
+        changes: fields of every recipe, as `field=value`.
+
+    Raises:
+        ValueError: an unknown row, or a number out of range.
+    """
+
+    rows: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    seeds: int = 1
+    epochs: int | None = None
+    scale: float = 1.0
+    changes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if row not in ROW_NAMES:
+                raise ValueError(unknown_name("row", row, ROW_NAMES))
+        if self.seeds < 1:
+            raise ValueError(f"`seeds` must be at least 1, got {self.seeds}.")
+        if self.epochs is not None and self.epochs < 1:
+            raise ValueError(f"`epochs` must be at least 1, got {self.epochs}.")
+        if not 0 < self.scale <= 1:
+            raise ValueError(f"`scale` must lie above 0 and be at most 1, got {self.scale}.")
+
+    @property
+    def shrunk(self) -> str:
+        """In words, how these runs differ from the paper's; empty where they do not."""
+        parts = []
+        if self.epochs is not None:
+            parts.append(f"{self.epochs} epochs")
+        if self.scale < 1:
+            parts.append(f"{self.scale:g} of the training images")
+        parts += self.changes
+        return ", ".join(parts)
+
+
+def recipe_of(
+    row: str, augmenter: str, seed: int, options: Options, *, epochs: int | None = None
+) -> Recipe:
+    """The recipe of one cell with one seed.
+
+    Args:
+        row: one of `ROW_NAMES`.
+        augmenter: of `divaug.augmenters`.
+        seed: decides everything.
+        options: how much the run is shrunk.
+        epochs: for this cell alone; None for the options' or the paper's.
+
+    Example:
+        >>> recipe_of(PAPER_ROW, "divaug", 1, Options(scale=0.1)).train_images
+        5000
+    """
+    found = _base(row, augmenter)
+    if options.scale < 1:
+        images = round(options.scale * TRAIN_IMAGES[found.dataset])
+        found = replace(found, train_images=max(1, images))
+    found = recipes.override(found, options.changes)
+    wanted = epochs or options.epochs or found.epochs
+    return replace(found, seed=seed, epochs=wanted)
+
+
+def _base(row: str, augmenter: str) -> Recipe:
+    if row != DEMO_ROW:
+        return recipes.recipe(f"{row}-{augmenter}")
+    return replace(recipes.recipe("demo-default"), name=f"{row}-{augmenter}", augmenter=augmenter)

@@ -1,0 +1,31 @@
+"""A target's page: one HTML file, its pictures inside, without scripts."""
+
+from pathlib import Path
+
+import jinja2
+
+from divaug import __version__
+from divaug.reporting.plots import finish
+from divaug.reproduction.outcomes import Outcome
+
+__all__ = ["render"]
+
+_TEMPLATE = "page.html.jinja"
+
+
+def render(outcome: Outcome) -> str:
+    """The page as text."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(_TEMPLATE).render(
+        version=__version__,
+        outcome=outcome,
+        tables=[sheet.table() for sheet in outcome.sheets if sheet.name != "runs"],
+        runs=[sheet.table() for sheet in outcome.sheets if sheet.name == "runs"],
+        pictures=[finish(d.figure, d.title, d.alt) for d in outcome.drawings],
+    )

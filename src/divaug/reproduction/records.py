@@ -1,0 +1,199 @@
+"""Records: what a run, a measurement or a timing came to, small enough to commit.
+
+RESULTS/runs/NAME-seedN-HASH.jsonl     a line about the run, then a line for each epoch
+RESULTS/measurements/…-HASH.json       diversity and affinity of an augmenter to a run's network
+RESULTS/costs/…-HASH.json              time and memory of a step on a machine
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from divaug.measuring import Measurement
+from divaug.recipes import Recipe
+from divaug.reporting.lines import Kept
+from divaug.reproduction.identity import cost_hash, measurement_hash, run_hash
+
+__all__ = [
+    "CostRecord",
+    "EpochRecord",
+    "MeasurementRecord",
+    "RunRecord",
+    "machine_of",
+    "portable",
+    "recipe_in",
+]
+
+
+def recipe_in(content: Mapping[str, Any]) -> Recipe:
+    """A recipe from a record; fields that are newer than the record get their default."""
+    known = {field.name for field in fields(Recipe)}
+    unknown = sorted(content.keys() - known)
+    if unknown:
+        raise ValueError(f"the recipe has fields that are not known here: {', '.join(unknown)}")
+    return Recipe(**content)
+
+
+def machine_of(environment: Mapping[str, Any]) -> str:
+    """The kind of machine that times belong to.
+
+    Example:
+        >>> machine_of({"gpu": "NVIDIA H200", "processor": "Intel", "threads": 16})
+        'NVIDIA H200'
+    """
+    threads = environment.get("threads")
+    plural = "" if threads == 1 else "s"
+    return str(environment.get("gpu") or f"{environment['processor']}, {threads} thread{plural}")
+
+
+def portable(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """An environment for others to read: of paths on this machine the last part is left.
+
+    Example:
+        >>> portable({"command": ["divaug", "reproduce", "cost", "--data", "/home/me/cifar10.npz"]})
+        {'command': ['divaug', 'reproduce', 'cost', '--data', 'cifar10.npz']}
+    """
+    words = [str(word) for word in environment.get("command", ())]
+    short = [Path(word).name if Path(word).is_absolute() else word for word in words]
+    return {**environment, "command": short}
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """An epoch; `number` counts from 1, numbers that do not exist are NaN.
+
+    Args:
+        number: of the epoch.
+        loss: mean over the epoch, of augmented images in training mode.
+        accuracy: likewise.
+        diversity: Variance Diversity of the trained views, in training mode; NaN with one view.
+        test_accuracy: at its end; NaN where there was no evaluation.
+        test_loss: likewise.
+        seconds: since the run began, over all starts.
+        kept: what the augmenter kept; None for methods that do not choose.
+    """
+
+    number: int
+    loss: float
+    accuracy: float
+    diversity: float
+    test_accuracy: float
+    test_loss: float
+    seconds: float
+    kept: Kept | None = None
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A finished run.
+
+    Args:
+        recipe: every hyper-parameter.
+        data: name, fingerprint and sizes of the dataset.
+        starts: machine, versions, commit and command of each start.
+        side_by_side: most runs that shared the device with it, itself included.
+        time: kind of work → seconds, over all starts; see `divaug.training.clock`.
+        epochs: all of them.
+    """
+
+    recipe: Recipe
+    data: Mapping[str, Any]
+    starts: tuple[Mapping[str, Any], ...]
+    side_by_side: int
+    time: Mapping[str, float]
+    epochs: tuple[EpochRecord, ...]
+
+    @property
+    def hash(self) -> str:
+        """What the run is found again by."""
+        return run_hash(self.recipe)
+
+    @property
+    def last(self) -> EpochRecord:
+        """The last epoch, which is the one reported."""
+        return self.epochs[-1]
+
+    @property
+    def accuracy(self) -> float:
+        """Test accuracy of the last epoch."""
+        return self.last.test_accuracy
+
+    @property
+    def working_seconds(self) -> float:
+        """Time of training, evaluations and checkpoints; every start builds and compiles anew."""
+        return sum(seconds for kind, seconds in self.time.items() if kind != "start_up")
+
+    @property
+    def trained_diversity(self) -> float:
+        """Variance Diversity of the trained views, mean over all epochs; NaN with one view."""
+        return _mean([epoch.diversity for epoch in self.epochs])
+
+    @property
+    def gain_of_choice(self) -> float:
+        """Variance Diversity of the kept over that of all candidates, mean over all epochs."""
+        kept = [e.kept for e in self.epochs if e.kept]
+        return _mean([k.diversity_kept / k.diversity_all for k in kept if k.diversity_all > 0])
+
+    @property
+    def machine(self) -> str:
+        """What the last start ran on."""
+        return machine_of(self.starts[-1])
+
+
+@dataclass(frozen=True)
+class MeasurementRecord:
+    """Diversity and affinity of an augmenter, as a run's network sees it.
+
+    Args:
+        scorer: the recipe of that run.
+        augmenter: what was measured.
+        values: what came out.
+        environment: machine, versions, commit and command.
+    """
+
+    scorer: Recipe
+    augmenter: str
+    values: Measurement
+    environment: Mapping[str, Any]
+
+    @property
+    def hash(self) -> str:
+        """What the measurement is found again by."""
+        return measurement_hash(self.scorer, self.augmenter, self.values.views)
+
+
+@dataclass(frozen=True)
+class CostRecord:
+    """The time of a training step and of its parts, and the memory it needs.
+
+    Args:
+        recipe: whose step.
+        step_ms: milliseconds: median, low and high.
+        parts_ms: milliseconds of each part, timed alone.
+        peak_bytes: most memory alive at once: network, images and activations.
+        environment: machine, versions, commit and command.
+    """
+
+    recipe: Recipe
+    step_ms: Mapping[str, float]
+    parts_ms: Mapping[str, float]
+    peak_bytes: int
+    environment: Mapping[str, Any]
+
+    @property
+    def machine(self) -> str:
+        """Where it was measured."""
+        return machine_of(self.environment)
+
+    @property
+    def hash(self) -> str:
+        """What the timing is found again by."""
+        return cost_hash(self.recipe, self.machine)
+
+
+def _mean(values: list[float]) -> float:
+    real = [value for value in values if math.isfinite(value)]
+    return fmean(real) if real else math.nan

@@ -1,0 +1,112 @@
+"""Tables with their values: shown as people read them, written unrounded as CSV."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from divaug.reproduction.summaries import Summary
+from divaug.tables import Table
+
+__all__ = ["NOT_RUN", "Column", "Sheet", "number", "percent", "spread"]
+
+#: Stands where nothing was run; a cell is never filled in from its neighbours.
+NOT_RUN = "—, not run"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column.
+
+    Args:
+        key: of its values in the rows, and its name in CSV.
+        name: what people read.
+        show: how a value that exists is written.
+        missing: what stands for one that does not.
+        numeric: whether it is aligned to the right.
+    """
+
+    key: str
+    name: str
+    show: Callable[[Any], str] = str
+    missing: str = "—"
+    numeric: bool = False
+
+
+def percent(key: str, name: str, missing: str = NOT_RUN) -> Column:
+    """A column of accuracies over seeds, in percent."""
+    return Column(key, name, lambda s: s.show(2, 100), missing, True)
+
+
+def spread(key: str, name: str, digits: int = 4, *, sign: bool = False) -> Column:
+    """A column of summaries as they are."""
+    return Column(key, name, lambda s: s.show(digits, sign=sign), NOT_RUN, True)
+
+
+def number(key: str, name: str, form: str = "{}", missing: str = "—") -> Column:
+    """A column of numbers."""
+    return Column(key, name, form.format, missing, True)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Rows of values under columns.
+
+    Args:
+        name: of its file.
+        title: what it shows.
+        columns: in order.
+        rows: key → value; a key that is missing, None or NaN has no value.
+        notes: sentences below it.
+    """
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Mapping[str, Any], ...]
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> Table:
+        """As people read it."""
+        rows = tuple(tuple(_text(column, row) for column in self.columns) for row in self.rows)
+        numeric = tuple(i for i, column in enumerate(self.columns) if column.numeric)
+        names = tuple(column.name for column in self.columns)
+        return Table(names, rows, self.title, numeric, self.notes)
+
+    def csv(self) -> str:
+        """As other programs read it: unrounded; a summary is three columns."""
+        wide = {
+            column.key
+            for column in self.columns
+            if any(isinstance(row.get(column.key), Summary) for row in self.rows)
+        }
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        keys = [column.key for column in self.columns]
+        writer.writerow([name for key in keys for name in _headers(key, key in wide)])
+        for row in self.rows:
+            writer.writerow([v for key in keys for v in _cells(row.get(key), key in wide)])
+        return out.getvalue()
+
+
+def _text(column: Column, row: Mapping[str, Any]) -> str:
+    value = row.get(column.key)
+    return column.missing if _nothing(value) else column.show(value)
+
+
+def _nothing(value: object) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def _headers(key: str, wide: bool) -> Sequence[str]:
+    return [f"{key}_mean", f"{key}_std", f"{key}_n"] if wide else [key]
+
+
+def _cells(value: Any, wide: bool) -> Sequence[Any]:
+    if not wide:
+        return ["" if _nothing(value) else value]
+    if value is None:
+        return ["", "", 0]
+    return [value.mean, "" if value.std is None else value.std, value.n]

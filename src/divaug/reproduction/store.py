@@ -1,0 +1,145 @@
+"""The folder of records: read whole, looked up by hash, written a file at a time."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from divaug.recipes import Recipe
+from divaug.reproduction.formats import from_text, to_text
+from divaug.reproduction.identity import cell_hash
+from divaug.reproduction.records import CostRecord, MeasurementRecord, RunRecord
+
+__all__ = ["Store", "read_store", "save", "write_text"]
+
+_Kind = TypeVar("_Kind", RunRecord, MeasurementRecord, CostRecord)
+
+
+def _run_name(run: RunRecord) -> str:
+    return f"runs/{run.recipe.name}-seed{run.recipe.seed}-{run.hash}.jsonl"
+
+
+def _measurement_name(one: MeasurementRecord) -> str:
+    return f"measurements/{one.augmenter}-by-{one.scorer.name}-{one.hash}.json"
+
+
+def _cost_name(cost: CostRecord) -> str:
+    return f"costs/{cost.recipe.name}-{cost.hash}.json"
+
+
+@dataclass(frozen=True)
+class Store:
+    """All records of a folder.
+
+    Args:
+        runs: hash → run.
+        measurements: hash → measurement.
+        costs: hash → timing.
+    """
+
+    runs: dict[str, RunRecord] = field(default_factory=dict)
+    measurements: dict[str, MeasurementRecord] = field(default_factory=dict)
+    costs: dict[str, CostRecord] = field(default_factory=dict)
+
+    def cell(self, recipe: Recipe) -> list[RunRecord]:
+        """The runs of a recipe with any seed, by seed."""
+        wanted = cell_hash(recipe)
+        found = [run for run in self.runs.values() if cell_hash(run.recipe) == wanted]
+        return sorted(found, key=lambda run: run.recipe.seed)
+
+    def measured(self, scorer: Recipe, augmenter: str) -> list[MeasurementRecord]:
+        """What was measured of an augmenter with a network of a recipe, any seed, by seed."""
+        wanted = cell_hash(scorer)
+        found = [
+            one
+            for one in self.measurements.values()
+            if one.augmenter == augmenter and cell_hash(one.scorer) == wanted
+        ]
+        return sorted(found, key=lambda one: one.scorer.seed)
+
+    def fingerprints(self) -> dict[str, str]:
+        """Dataset → fingerprint of the data that runs saw."""
+        return {str(run.data["name"]): str(run.data["fingerprint"]) for run in self.runs.values()}
+
+    def describe(self) -> str:
+        """In a few words, which runs there are: for those who asked for others."""
+        epochs: dict[str, set[int]] = {}
+        for run in self.runs.values():
+            images = f"{run.data['train_images']:,} training images"
+            setting = f"{run.recipe.dataset}, {run.recipe.model}, {images}"
+            epochs.setdefault(setting, set()).add(run.recipe.epochs)
+        return "; ".join(
+            f"{setting}, {', '.join(map(str, sorted(numbers)))} epochs"
+            for setting, numbers in sorted(epochs.items())
+        )
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no record at all."""
+        return not (self.runs or self.measurements or self.costs)
+
+
+def read_store(folder: str | Path) -> Store:
+    """Read every record of a folder; a folder that is not there has none.
+
+    Raises:
+        ValueError: a file is no record, or two runs on one dataset saw different data.
+    """
+    where = Path(folder)
+    store = Store(
+        _read(where / "runs", RunRecord),
+        _read(where / "measurements", MeasurementRecord),
+        _read(where / "costs", CostRecord),
+    )
+    _check_data(where, store)
+    return store
+
+
+def save(folder: str | Path, record: RunRecord | MeasurementRecord | CostRecord) -> Path:
+    """Write a record, whole or not at all; returns its file."""
+    names: dict[type, Callable[..., str]] = {
+        RunRecord: _run_name,
+        MeasurementRecord: _measurement_name,
+        CostRecord: _cost_name,
+    }
+    path = Path(folder) / names[type(record)](record)
+    write_text(path, to_text(record))
+    return path
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f"{path.name}.unfinished-{os.getpid()}")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _read(folder: Path, kind: type[_Kind]) -> dict[str, _Kind]:
+    found: dict[str, _Kind] = {}
+    for path in sorted([*folder.glob("*.json"), *folder.glob("*.jsonl")]):
+        try:
+            record = from_text(path.read_text(encoding="utf-8"))
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{path} {error}.") from None
+        if not isinstance(record, kind):
+            raise ValueError(f"{path} is a record of another kind than its folder's.")
+        if record.hash in found:
+            raise ValueError(f"{path} is there twice; a mean would count it twice.")
+        found[record.hash] = record
+    return found
+
+
+def _check_data(where: Path, store: Store) -> None:
+    seen: dict[str, str] = {}
+    for run in store.runs.values():
+        name, mark = str(run.data["name"]), str(run.data["fingerprint"])
+        if seen.setdefault(name, mark) != mark:
+            raise ValueError(
+                f"runs in {where} saw different data under the name {name!r}; keep records of "
+                "different data in different folders."
+            )

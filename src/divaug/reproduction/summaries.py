@@ -1,0 +1,96 @@
+"""Mean, spread, number and correlation: what stands in the tables."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import correlation, fmean, stdev
+
+__all__ = ["Correlation", "Summary", "correlate", "paired", "summarize"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Several values as one.
+
+    Args:
+        mean: of the values.
+        std: their sample standard deviation (n − 1); None for a single value.
+        n: how many they are.
+    """
+
+    mean: float
+    std: float | None
+    n: int
+
+    def show(self, digits: int = 2, factor: float = 1.0, sign: bool = False) -> str:
+        """Mean ± deviation; without ± for a single value, which has no spread to show.
+
+        Example:
+            >>> Summary(0.9612, 0.001, 3).show(2, 100), Summary(0.9612, None, 1).show(2, 100)
+            ('96.12 ± 0.10', '96.12')
+        """
+        mean = f"{factor * self.mean:{'+' if sign else ''}.{digits}f}"
+        return mean if self.std is None else f"{mean} ± {factor * self.std:.{digits}f}"
+
+
+def summarize(values: Iterable[float]) -> Summary | None:
+    """Sum values up; None where there is none.
+
+    Example:
+        >>> summarize([1.0, 2.0, 3.0])
+        Summary(mean=2.0, std=1.0, n=3)
+    """
+    real = [value for value in values if math.isfinite(value)]
+    if not real:
+        return None
+    return Summary(fmean(real), stdev(real) if len(real) > 1 else None, len(real))
+
+
+def paired(first: dict[int, float], second: dict[int, float]) -> Summary | None:
+    """The difference first − second over the seeds that both have; None where they share none.
+
+    Example:
+        >>> paired({0: 3.0, 1: 5.0}, {1: 4.0, 2: 9.0})
+        Summary(mean=1.0, std=None, n=1)
+    """
+    return summarize(first[seed] - second[seed] for seed in sorted(first.keys() & second.keys()))
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """How two measures go together.
+
+    Args:
+        pearson: of the values; None where it does not exist.
+        spearman: of their ranks; None likewise.
+        n: how many pairs.
+    """
+
+    pearson: float | None
+    spearman: float | None
+    n: int
+
+    def show(self) -> str:
+        """Both coefficients with n.
+
+        Example:
+            >>> correlate([1, 2, 3], [2, 4, 9]).show()
+            'Pearson r = +0.97, Spearman ρ = +1.00, n = 3'
+        """
+        if self.pearson is None or self.spearman is None:
+            return f"no correlation can be given, n = {self.n}"
+        return f"Pearson r = {self.pearson:+.2f}, Spearman ρ = {self.spearman:+.2f}, n = {self.n}"
+
+
+def correlate(x: Sequence[float], y: Sequence[float]) -> Correlation:
+    """Pearson's and Spearman's coefficients; None for fewer than three pairs or a constant."""
+    if len(x) < 3 or len(set(x)) == 1 or len(set(y)) == 1:
+        return Correlation(None, None, len(x))
+    return Correlation(correlation(x, y), correlation(_ranks(x), _ranks(y)), len(x))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Ranks from 1; equal values share the mean of theirs."""
+    below = {v: sum(other < v for other in values) for v in set(values)}
+    equal = {v: sum(other == v for other in values) for v in set(values)}
+    return [below[v] + (equal[v] + 1) / 2 for v in values]

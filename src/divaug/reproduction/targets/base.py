@@ -1,0 +1,125 @@
+"""What a target is: jobs, stage by stage, and what their records come to."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from divaug.operations.checks import unknown_name
+from divaug.reproduction.findings import Findings
+from divaug.reproduction.jobs import Job, MeasureJob, TrainJob
+from divaug.reproduction.options import PAPER_ROW, Options, recipe_of
+from divaug.reproduction.outcomes import Outcome
+from divaug.reproduction.records import RunRecord
+from divaug.reproduction.store import Store
+
+__all__ = ["Plan", "Target", "cells", "exists", "measurements", "runs_behind"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a stage's jobs are made from.
+
+    Args:
+        options: which cells, and how much they are shrunk.
+        rows: of the target.
+        methods: of the target.
+        store: the records of the stages before.
+        device: where jobs will run.
+    """
+
+    options: Options
+    rows: tuple[str, ...]
+    methods: tuple[str, ...]
+    store: Store
+    device: str | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table, a figure or a comparison.
+
+    Args:
+        name: of the command.
+        title: what it shows.
+        methods: that it compares, in the order of its table.
+        stages: each makes a list of jobs from what the stages before left.
+        analyse: makes tables and figures from the records.
+        rows: dataset and network, where nobody asks for others.
+        many_rows: whether its tables can show more than one row.
+        later: in words, what follows from a stage whose records are not there yet.
+    """
+
+    name: str
+    title: str
+    methods: tuple[str, ...]
+    stages: tuple[Callable[[Plan], list[Job]], ...]
+    analyse: Callable[[Findings], Outcome]
+    rows: tuple[str, ...] = (PAPER_ROW,)
+    many_rows: bool = False
+    later: str = ""
+
+    def plan(self, options: Options, store: Store, device: str | None = None) -> Plan:
+        """The target as the options narrow it.
+
+        Raises:
+            ValueError: a method that the target does not have, or more rows than it shows.
+        """
+        if len(options.rows) > 1 and not self.many_rows:
+            raise ValueError(f"`{self.name}` shows one row, got {', '.join(options.rows)}.")
+        for name in options.methods:
+            if name not in self.methods:
+                raise ValueError(unknown_name(f"method of {self.name}:", name, self.methods))
+        methods = tuple(name for name in self.methods if name in (options.methods or self.methods))
+        return Plan(options, options.rows or self.rows, methods, store, device)
+
+    def findings(self, options: Options, store: Store) -> Findings:
+        """The records, through the options."""
+        self.plan(options, store)  # refuses what is not known
+        return Findings(store, options, self.rows, self.methods)
+
+    def outcome(self, options: Options, store: Store) -> Outcome:
+        """What the records come to; runs that were shrunk are called so."""
+        found = self.analyse(self.findings(options, store))
+        if not options.shrunk:
+            return found
+        note = f"Not the paper's setting: {options.shrunk}."
+        return replace(found, sentences=(note, *found.sentences))
+
+
+def cells(plan: Plan, methods: Sequence[str] | None = None) -> list[Job]:
+    """Train every cell; the first seed of all comes before the second of any."""
+    names = plan.methods if methods is None else methods
+    jobs: list[Job] = []
+    for seed in range(plan.options.seeds):
+        for row in plan.rows:
+            for name in names:
+                if exists(row, name):
+                    jobs.append(TrainJob(recipe_of(row, name, seed, plan.options)))
+    return list(dict.fromkeys(jobs))
+
+
+def measurements(plan: Plan, scorers: Sequence[str]) -> list[Job]:
+    """Measure every method with the scorers' networks of the first seed."""
+    return [
+        MeasureJob(recipe_of(row, scorer, 0, plan.options), name)
+        for row in plan.rows
+        for scorer in scorers
+        for name in plan.methods
+        if exists(row, name)
+    ]
+
+
+def runs_behind(
+    findings: Findings, rows: Sequence[str], extra: Sequence[str] = ()
+) -> list[RunRecord]:
+    """Every run that the cells of some rows are made from, those of extra methods first."""
+    names = dict.fromkeys([*extra, *findings.methods])
+    return [run for row in rows for name in names for run in findings.runs(row, name)]
+
+
+def exists(row: str, augmenter: str) -> bool:
+    """Whether there is a recipe: PBA, for one, has no schedule for ImageNet."""
+    try:
+        recipe_of(row, augmenter, 0, Options())
+    except ValueError:
+        return False
+    return True

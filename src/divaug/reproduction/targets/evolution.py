@@ -1,0 +1,171 @@
+"""Which operations are kept over the epochs, and with which probability."""
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from divaug.reporting.lines import Kept
+from divaug.reproduction.drawing import Line, lines
+from divaug.reproduction.findings import Findings
+from divaug.reproduction.outcomes import (
+    Claim,
+    Drawing,
+    Outcome,
+    claims_sheet,
+    provenance,
+    runs_sheet,
+)
+from divaug.reproduction.records import RunRecord
+from divaug.reproduction.sheets import Column, Sheet, number, spread
+from divaug.reproduction.summaries import Summary, summarize
+from divaug.reproduction.targets.base import Target, cells, runs_behind
+
+__all__ = ["TARGET"]
+
+RISING = ("TranslateY", "ShearY", "Posterize", "SamplePairing")
+FALLING = ("Invert", "Brightness", "AutoContrast", "Color")
+_COLUMNS = (
+    Column("operation", "operation"),
+    Column("paper", "paper"),
+    spread("first", "share at first, %", 2),
+    spread("last", "share at last, %", 2),
+    spread("change", "change, points", 2, sign=True),
+    spread("control", "change at random", 2, sign=True),
+    spread("probability_first", "mean p at first", 3),
+    spread("probability_last", "mean p at last", 3),
+    number("n", "n"),
+)
+_NOTE = (
+    "Share of an operation in what kept sub-policies hold, and its mean probability there, in the "
+    "first and in the last tenth of the epochs; mean ± sample standard deviation over n runs. "
+    "Change at random: the same for a random choice, which has no reason to change."
+)
+
+
+def share(kept: Kept, name: str) -> float:
+    """An operation's share, in percent, of all that kept sub-policies hold.
+
+    Example:
+        >>> share(Kept({}, {"Invert": 1, "Rotate": 3}, {}, 0.0, 0.0), "Rotate")
+        75.0
+    """
+    total = sum(kept.drawn.values())
+    return 100 * kept.drawn.get(name, 0) / total if total else math.nan
+
+
+def mean_probability(kept: Kept) -> float:
+    """The mean probability over all operations that kept sub-policies hold."""
+    total = sum(kept.drawn.values())
+    held = [(kept.drawn[n], p) for n, p in kept.probability.items() if kept.drawn[n]]
+    return sum(count * p for count, p in held) / total if total else math.nan
+
+
+def _ends(run: RunRecord) -> tuple[list[Kept], list[Kept]]:
+    kept = [epoch.kept for epoch in run.epochs if epoch.kept]
+    tenth = max(1, len(kept) // 10)
+    return kept[:tenth], kept[-tenth:]
+
+
+def _change(run: RunRecord, name: str) -> float:
+    first, last = _ends(run)
+    return fmean(share(k, name) for k in last) - fmean(share(k, name) for k in first)
+
+
+def _row(name: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> dict[str, Any]:
+    ends = [_ends(run) for run in runs]
+
+    def over(at: int, value: Any) -> Summary | None:
+        return summarize(fmean(value(kept) for kept in end[at]) for end in ends)
+
+    verdict = "rises" if name in RISING else "falls" if name in FALLING else None
+    return {
+        "operation": name,
+        "paper": verdict,
+        "first": over(0, lambda k: share(k, name)),
+        "last": over(1, lambda k: share(k, name)),
+        "change": summarize(_change(run, name) for run in runs),
+        "control": summarize(_change(run, name) for run in control),
+        "probability_first": over(0, lambda k: k.probability.get(name, math.nan)),
+        "probability_last": over(1, lambda k: k.probability.get(name, math.nan)),
+        "n": len(runs),
+    }
+
+
+def _analyse(findings: Findings) -> Outcome:
+    row = findings.rows(["divaug"])[0]
+    runs, control = findings.runs(row, "divaug"), findings.runs(row, "random")
+    runs = [run for run in runs if run.last.kept]
+    names = list(runs[0].last.kept.drawn) if runs and runs[0].last.kept else []
+    rows = tuple(_row(name, runs, control) for name in names)
+    notes = tuple(note for note in (_NOTE, provenance(runs)) if note)
+    main = Sheet("evolution", f"What DivAug keeps over the epochs, {row}", _COLUMNS, rows, notes)
+    sheets = (main, claims_sheet(_claims(rows, runs)))
+    return Outcome(
+        TARGET.name,
+        TARGET.title,
+        (*sheets, runs_sheet(runs_behind(findings, [row]))) if runs else sheets,
+        tuple(_draw(row, runs, control)) if runs else (),
+        empty=not runs,
+    )
+
+
+def _claims(rows: Sequence[dict[str, Any]], runs: Sequence[RunRecord]) -> list[Claim]:
+    by_name = {r["operation"]: r for r in rows}
+
+    def claim(name: str, word: str, sign: int) -> Claim:
+        row = by_name.get(name, {})
+        found, control = row.get("change"), row.get("control")
+        shown = f"{found.show(2, sign=True)} points, n = {found.n}" if found else ""
+        if control:
+            shown += f"; by chance {control.show(2, sign=True)}, n = {control.n}"
+        return Claim(
+            f"the share of {name} {word}", None if found is None else sign * found.mean > 0, shown
+        )
+
+    p = [[fmean(mean_probability(k) for k in end) for end in _ends(run)] for run in runs]
+    rise = summarize(last - first for first, last in p)
+    return [
+        *(claim(name, "rises", 1) for name in RISING),
+        *(claim(name, "falls", -1) for name in FALLING),
+        Claim(
+            "the mean probability of what is kept rises",
+            None if rise is None else rise.mean > 0,
+            f"{rise.show(4, sign=True)}, n = {rise.n}" if rise else "",
+        ),
+    ]
+
+
+def _draw(row: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> list[Drawing]:
+    """Shares of the operations that the paper names, and the mean probability; first seed."""
+    first = [(e.number, e.kept) for e in runs[0].epochs if e.kept]
+    named = [name for name in (*RISING, *FALLING) if name in first[-1][1].drawn]
+    found = [Line(name, [(n, share(kept, name)) for n, kept in first]) for name in named]
+    p = [Line("DivAug", [(n, mean_probability(kept)) for n, kept in first])]
+    for run in control[:1]:
+        kept = [(e.number, e.kept) for e in run.epochs if e.kept]
+        p.append(Line("random", [(n, mean_probability(k)) for n, k in kept], faint=True))
+    seed = runs[0].recipe.seed
+    return [
+        Drawing(
+            "evolution-operations",
+            f"Share of operations in what DivAug keeps, {row}, seed {seed}",
+            "Shares over the epochs of the eight operations that the paper names",
+            lines(found, "epoch", "share of kept operations, %"),
+        ),
+        Drawing(
+            "evolution-probability",
+            f"Mean probability of what is kept, {row}, seed {seed}",
+            "Mean probability over the epochs, DivAug and a random choice",
+            lines(p, "epoch", "mean probability"),
+        ),
+    ]
+
+
+TARGET = Target(
+    "evolution",
+    "Which operations are kept over the epochs (Figure 5)",
+    ("random", "divaug"),
+    (lambda plan: cells(plan),),
+    _analyse,
+)

@@ -1,0 +1,113 @@
+"""k-means++ against a random choice of S of E: the paper's own control."""
+
+from typing import Any
+
+from divaug.reproduction import paper
+from divaug.reproduction.drawing import Line, lines
+from divaug.reproduction.findings import Findings
+from divaug.reproduction.methods import RULES
+from divaug.reproduction.outcomes import (
+    Claim,
+    Drawing,
+    Outcome,
+    claims_sheet,
+    provenance,
+    runs_sheet,
+)
+from divaug.reproduction.sheets import Column, Sheet, number, percent, spread
+from divaug.reproduction.summaries import summarize
+from divaug.reproduction.targets.base import Target, cells, runs_behind
+from divaug.reproduction.targets.supervised import draw_rules
+
+__all__ = ["TARGET"]
+
+_COLUMNS = (
+    Column("row", "dataset and network"),
+    Column("method", "rule"),
+    Column("paper", "paper, %", lambda p: p.show(), numeric=True),
+    percent("accuracy", "ours, %"),
+    number("n", "n"),
+    Column("over_random", "over random", lambda s: s.show(2, 100, sign=True), numeric=True),
+    number("pairs", "pairs"),
+    spread("trained", "VD trained"),
+    Column("choice", "VD kept ÷ all", lambda s: s.show(3), numeric=True),
+)
+_NOTE = (
+    "Mean ± sample standard deviation over n seeds. Over random: difference to the random choice "
+    "with the same seeds, over so many pairs. VD trained: Variance Diversity of the views trained "
+    "on, in training mode; VD kept ÷ all: of the kept against all candidates as they were scored; "
+    "both are means over all epochs. A random choice is never scored."
+)
+
+
+def _row(findings: Findings, row: str, name: str) -> dict[str, Any]:
+    runs, accuracy = findings.runs(row, name), findings.accuracy(row, name)
+    over = None if name == "random" else findings.difference(row, name, "random")
+    return {
+        "row": row,
+        "method": findings.title(row, name),
+        "paper": paper.random_baseline(row, name),
+        "accuracy": accuracy,
+        "n": accuracy.n if accuracy else 0,
+        "over_random": over,
+        "pairs": over.n if over else None,
+        "trained": summarize(run.trained_diversity for run in runs),
+        "choice": summarize(run.gain_of_choice for run in runs),
+    }
+
+
+def _claim(findings: Findings, row: str) -> Claim:
+    over = findings.difference(row, "divaug", "random")
+    text = f"choosing with k-means++ beats a random choice ({row})"
+    if over is None:
+        return Claim(text, None)
+    shown = f"{over.show(2, 100, sign=True)} points, n = {over.n} pair{'s' if over.n > 1 else ''}"
+    if over.std is not None and abs(over.mean) <= over.std:
+        shown += "; the mean difference is no larger than its spread"
+    return Claim(text, over.mean > 0, shown)
+
+
+def _analyse(findings: Findings) -> Outcome:
+    rows = findings.rows()
+    runs = runs_behind(findings, rows)
+    main = Sheet(
+        "rules",
+        "The rules of selection",
+        _COLUMNS,
+        tuple(_row(findings, row, name) for row in rows for name in findings.methods),
+        tuple(note for note in (_NOTE, provenance(runs)) if note),
+    )
+    claims = claims_sheet([_claim(findings, row) for row in rows])
+    drawings = [d for row in rows for d in (*draw_rules(findings, row), *_draw(findings, row))]
+    sheets = (main, claims, runs_sheet(runs)) if runs else (main, claims)
+    return Outcome(TARGET.name, TARGET.title, sheets, tuple(drawings), empty=not runs)
+
+
+def _draw(findings: Findings, row: str) -> list[Drawing]:
+    """Diversity of the kept over that of all candidates, epoch by epoch, first seed."""
+    found = []
+    for name in findings.methods:
+        for run in findings.runs(row, name)[:1]:
+            kept = [(e.number, e.kept) for e in run.epochs if e.kept]
+            points = [
+                (number, k.diversity_kept / k.diversity_all)
+                for number, k in kept
+                if k.diversity_all > 0
+            ]
+            if points:
+                found.append(Line(findings.title(row, name), points))
+    if not found:
+        return []
+    figure = lines(found, "epoch", "Variance Diversity, kept ÷ all")
+    title = f"What the choice adds in diversity, {row}"
+    return [Drawing(f"choice-{row}", title, f"{title}, a line for each rule", figure)]
+
+
+TARGET = Target(
+    "random-baseline",
+    "k-means++ against a random choice of S of E (Table 6)",
+    RULES,
+    (lambda plan: cells(plan),),
+    _analyse,
+    many_rows=True,
+)

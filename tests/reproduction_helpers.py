@@ -1,0 +1,51 @@
+"""A small part of the shipped data, and options that make every run take a moment."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from divaug.datasets import shipped
+from divaug.operations import OPERATIONS
+from divaug.recipes import recipe
+from divaug.reporting.lines import Kept
+from divaug.reproduction.options import DEMO_ROW, Options
+from divaug.reproduction.records import EpochRecord, RunRecord
+
+#: Three steps of twenty images an epoch.
+OPTIONS = Options((DEMO_ROW,), (), 1, 2, 0.02, ("batch_size=20",))
+
+
+def write_data(path, num_test=50):
+    part = shipped().subset(200, num_test=num_test)
+    np.savez(
+        path,
+        x_train=part.train_images.numpy(),
+        y_train=part.train_labels.numpy(),
+        x_test=part.test_images.numpy(),
+        y_test=part.test_labels.numpy(),
+    )
+    return path
+
+
+RECIPE = recipe("cifar10-wide-resnet-40-2-divaug")
+PLACE = {"gpu": None, "processor": "Some CPU", "threads": 2, "commit": "abc", "command": ["divaug"]}
+TIME = {"start_up": 40.0, "training": 300.0, "evaluation": 20.0, "checkpoints": 5.0}
+DATA = {"name": "cifar10", "fingerprint": "0" * 16, "train_images": 50_000, "test_images": 10_000}
+
+
+def kept(epoch):
+    counts = {name: 25_000 + 7 * i + epoch for i, name in enumerate(OPERATIONS)}
+    applied = {name: count // 2 for name, count in counts.items()}
+    probability = {name: 0.5 + 0.0123456 * i for i, name in enumerate(OPERATIONS)}
+    return Kept(applied, counts, probability, 0.123456, 0.0987654)
+
+
+def made_run(epochs=3, **changes):
+    """A record that no run wrote: DivAug on CIFAR-10."""
+    one = replace(RECIPE, epochs=epochs, **changes)
+    lines = [
+        EpochRecord(e, 1.5 / e, 0.5, 0.2, 0.9 if e == epochs else math.nan, 0.3, 10.0 * e, kept(e))
+        for e in range(1, epochs + 1)
+    ]
+    return RunRecord(one, DATA, (PLACE,), 1, TIME, tuple(lines))

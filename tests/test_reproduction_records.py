@@ -1,0 +1,134 @@
+"""Records: small, read back as written, refused when changed."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from divaug.measuring import Measurement
+from divaug.recipes import recipe
+from divaug.reproduction.formats import from_text, to_text
+from divaug.reproduction.records import CostRecord, MeasurementRecord
+from divaug.reproduction.store import read_store, save
+from tests.reproduction_helpers import DATA, PLACE, RECIPE, made_run
+
+MEASUREMENT = MeasurementRecord(
+    recipe("cifar10-wide-resnet-40-2-none"),
+    "divaug",
+    Measurement(4, 0.25, 1.5, -0.1, 0.9, 0.8, 100, 50),
+    PLACE,
+)
+COST = CostRecord(RECIPE, {"median": 3.5, "low": 3.0, "high": 4.0}, {"score": 1.0}, 12345, PLACE)
+
+
+@pytest.mark.parametrize(
+    "record", [made_run(), MEASUREMENT, COST], ids=["run", "measurement", "cost"]
+)
+def test_a_record_is_read_back_as_it_was_written(record, tmp_path):
+    path = save(tmp_path, record)
+    text = path.read_text()
+    found = from_text(text)
+    assert found.hash == record.hash
+    assert to_text(found) == text
+    store = read_store(tmp_path)
+    everything = [*store.runs, *store.measurements, *store.costs]
+    assert everything == [record.hash]
+
+
+def test_numbers_have_six_digits_and_missing_ones_stay_missing():
+    found = from_text(to_text(made_run()))
+    assert found.accuracy == 0.9
+    assert math.isnan(found.epochs[0].test_accuracy)
+    assert found.epochs[2].kept.probability["ShearY"] == 0.512346
+    assert found.epochs[2].kept.drawn["ShearY"] == 25_010
+    assert found.gain_of_choice == pytest.approx(0.123456 / 0.0987654, rel=1e-5)
+
+
+def test_building_and_compiling_are_no_working_time():
+    assert from_text(to_text(made_run())).working_seconds == 325.0
+
+
+def test_a_record_of_the_papers_length_is_small():
+    assert len(to_text(made_run(200))) < 150_000
+
+
+def test_operations_that_were_never_drawn_take_no_room():
+    epochs = tuple(
+        replace(e, kept=replace(e.kept, drawn=dict.fromkeys(e.kept.drawn, 0) | {"Rotate": 5}))
+        for e in made_run().epochs
+    )
+    found = from_text(to_text(replace(made_run(), epochs=epochs)))
+    assert list(found.last.kept.drawn) == ["Rotate"]
+
+
+def test_a_record_that_was_changed_is_refused(tmp_path):
+    path = save(tmp_path, made_run())
+    head, *rest = path.read_text().splitlines()
+    content = json.loads(head)
+    content["recipe"]["learning_rate"] = 0.2
+    path.write_text("\n".join([json.dumps(content), *rest]))
+    with pytest.raises(ValueError, match="was changed"):
+        read_store(tmp_path)
+
+
+def test_a_record_that_is_cut_short_is_refused(tmp_path):
+    path = save(tmp_path, made_run())
+    path.write_text("\n".join(path.read_text().splitlines()[:-1]))
+    with pytest.raises(ValueError, match="epochs 1 to 3, and has 2"):
+        read_store(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "other"}'])
+def test_what_is_no_record_is_refused(text, tmp_path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "x.jsonl").write_text(text)
+    with pytest.raises(ValueError, match="is no record"):
+        read_store(tmp_path)
+
+
+def test_a_record_in_the_wrong_folder_or_twice_is_refused(tmp_path):
+    path = save(tmp_path, made_run())
+    copy = path.with_name("copy.jsonl")
+    copy.write_text(path.read_text())
+    with pytest.raises(ValueError, match="twice"):
+        read_store(tmp_path)
+    (tmp_path / "costs").mkdir()
+    copy.rename(tmp_path / "costs" / "copy.jsonl")
+    with pytest.raises(ValueError, match="another kind"):
+        read_store(tmp_path)
+
+
+def test_different_data_under_one_name_are_refused(tmp_path):
+    save(tmp_path, made_run())
+    save(tmp_path, replace(made_run(seed=1), data=DATA | {"fingerprint": "1" * 16}))
+    with pytest.raises(ValueError, match="different data under the name 'cifar10'"):
+        read_store(tmp_path)
+
+
+def test_a_cell_holds_its_seeds_and_no_other_run(tmp_path):
+    for one in (
+        made_run(seed=2),
+        made_run(),
+        made_run(seed=1, learning_rate=0.2),
+        made_run(epochs=4),
+    ):
+        save(tmp_path, one)
+    store = read_store(tmp_path)
+    assert [one.recipe.seed for one in store.cell(made_run().recipe)] == [0, 2]
+
+
+def test_records_older_than_a_field_are_still_found():
+    """A field that has its default is no part of the hash, so it may be missing."""
+    head, *rest = to_text(made_run()).splitlines()
+    content = json.loads(head)
+    del content["recipe"]["num_workers"], content["recipe"]["sync_batchnorm"]
+    found = from_text("\n".join([json.dumps(content), *rest]))
+    assert found.recipe == made_run().recipe
+    content["recipe"]["later_field"] = 1
+    with pytest.raises(ValueError, match="later_field"):
+        from_text("\n".join([json.dumps(content), *rest]))
+
+
+def test_a_folder_that_is_not_there_has_no_records(tmp_path):
+    assert read_store(tmp_path / "nothing").empty

@@ -1,0 +1,254 @@
+"""Lists of jobs: nothing twice, nothing lost, an end in time."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import divaug
+from divaug.reproduction.jobs import MeasureJob, TrainJob
+from divaug.reproduction.options import DEMO_ROW, recipe_of
+from divaug.reproduction.running import Tally, go_through
+from divaug.reproduction.store import read_store
+from divaug.reproduction.watching import Watch
+from divaug.reproduction.work import End, Shelf, Work
+from divaug.training import checkpoints, train
+from divaug.training.interruption import Interruption
+from tests.reproduction_helpers import OPTIONS, write_data
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_data(tmp_path_factory.mktemp("data") / "small.npz")
+
+
+@pytest.fixture
+def work(data, tmp_path):
+    return Work(tmp_path / "runs", tmp_path / "results", data, "cpu")
+
+
+def job_of(augmenter="divaug", seed=0, **changes):
+    return TrainJob(replace(recipe_of(DEMO_ROW, augmenter, seed, OPTIONS), **changes))
+
+
+@dataclass(frozen=True)
+class Pretended:
+    """A job that does nothing but say so."""
+
+    label: str
+    log: list
+    before: bool = False
+    error: Exception | None = None
+    end: End = End.FINISHED
+
+    hash = "0" * 16
+    alone = False
+
+    def done(self, _store):
+        return self.before
+
+    def execute(self, _work, _shelf):
+        self.log.append(self.label)
+        if self.error:
+            raise self.error
+        return self.end
+
+
+def test_jobs_are_done_in_order_but_for_those_that_are_there(work):
+    log, tally = [], Tally()
+    go_through([Pretended("a", log), Pretended("b", log, before=True), Pretended("c", log)], work,
+               tally)  # fmt: skip
+    assert log == ["a", "c"]
+    assert (tally.done, tally.skipped, tally.end) == (["a", "c"], 1, End.FINISHED)
+
+
+def test_a_job_that_fails_is_noted_and_the_others_go_on(work):
+    log, tally = [], Tally()
+    go_through([Pretended("a", log, error=ValueError("bad\nloss")), Pretended("b", log)], work,
+               tally)  # fmt: skip
+    assert log == ["a", "b"]
+    assert tally.failed == {"a": "bad loss"}
+    assert tally.done == ["b"]
+
+
+def test_nothing_begins_after_a_stop_or_when_the_time_is_up(work):
+    log, tally = [], Tally()
+    go_through([Pretended("a", log, end=End.TIME_UP), Pretended("b", log)], work, tally)
+    assert (log, tally.end) == (["a"], End.TIME_UP)
+    log, tally = [], Tally()
+    go_through([Pretended("a", log)], replace(work, until=time.time() - 1), tally)
+    assert (log, tally.end) == ([], End.TIME_UP)
+
+
+def test_steps_are_timed_alone_whatever_runs_side_by_side(work):
+    @dataclass(frozen=True)
+    class Timed(Pretended):
+        alone = True
+
+    log, tally = [], Tally()
+    go_through([Timed("a", log), Timed("b", log)], replace(work, side_by_side=4), tally)
+    assert log == ["a", "b"]  # in this process; a process of its own would have its own list
+
+
+def test_other_data_than_the_records_are_refused_before_any_work(work, tmp_path):
+    first, second = job_of("none", epochs=1), job_of("none", seed=1, epochs=1)
+    go_through([first], work, Tally())
+    other = replace(work, data=write_data(tmp_path / "other.npz", num_test=40))
+    tally = Tally()
+    go_through([first, second], other, tally)
+    assert tally.skipped == 1
+    assert "records are of other data under the name" in tally.failed[second.label]
+    assert not second.folder(work).exists()
+
+
+def lines_of(work):
+    """What records say, but for times and starts."""
+    found = {}
+    for path in (work.results / "runs").iterdir():
+        head, *epochs = (json.loads(line) for line in path.read_text().splitlines())
+        for epoch in epochs:
+            del epoch["seconds"]
+        found[head["hash"]] = epochs
+    return found
+
+
+def test_a_run_that_is_stopped_in_time_goes_on_to_the_same_end(work, tmp_path):
+    job, whole = job_of(), replace(work, runs=tmp_path / "a", results=tmp_path / "b")
+    shelf = Shelf(work.data)
+    assert job.execute(whole, shelf) is End.FINISHED
+    late = replace(work, until=time.time() - 1)  # stops after every step
+    ends = [job.execute(late, shelf) for _ in range(5)]
+    assert ends == [End.TIME_UP] * 5
+    assert not job.done(read_store(work.results))
+    assert len(checkpoints.find(job.folder(work) / "checkpoints")) == 1  # small enough to move
+    moved = replace(work, runs=tmp_path / "moved")
+    work.runs.rename(moved.runs)
+    assert job.execute(moved, shelf) is End.FINISHED
+    assert lines_of(work)[job.hash] == lines_of(whole)[job.hash]  # but for times, to the bit
+    record = read_store(work.results).runs[job.hash]
+    assert len(record.starts) == 6
+
+
+def test_a_run_that_ended_without_a_record_is_not_trained_again(work):
+    job = job_of("none")
+    data, _ = Shelf(work.data).get(job.recipe)
+    train(job.recipe, job.folder(work), data=data, device="cpu", reporter=Watch())
+    before = (job.folder(work) / "metrics.jsonl").read_bytes()
+    assert job.execute(work, Shelf(work.data)) is End.FINISHED
+    assert (job.folder(work) / "metrics.jsonl").read_bytes() == before
+    assert job.done(read_store(work.results))
+
+
+def test_another_interval_of_logging_is_no_other_run(work):
+    stopped = job_of()
+    assert stopped.execute(replace(work, until=1.0), Shelf(work.data)) is End.TIME_UP
+    again = job_of(log_every=7)
+    assert again.hash == stopped.hash
+    assert again.execute(work, Shelf(work.data)) is End.FINISHED
+
+
+def test_networks_that_measure_are_kept_when_others_are_dropped(work):
+    lean, shelf = replace(work, keep_networks=False), Shelf(work.data)
+    kept = {}
+    for name in ("none", "default", "randaugment"):
+        job = job_of(name, epochs=1)
+        job.execute(lean, shelf)
+        kept[name] = len(checkpoints.find(job.folder(lean) / "checkpoints"))
+    assert kept == {"none": 1, "default": 1, "randaugment": 0}
+
+
+def test_a_measurement_trains_its_network_where_it_is_not_at_hand(work):
+    scorer = job_of("none", epochs=1)
+    job = MeasureJob(scorer.recipe, "randaugment")
+    assert job.execute(work, Shelf(work.data)) is End.FINISHED
+    store = read_store(work.results)
+    assert scorer.done(store)
+    assert job.done(store)
+    before = (scorer.folder(work) / "environment.json").read_bytes()
+    MeasureJob(scorer.recipe, "default").execute(work, Shelf(work.data))
+    assert (scorer.folder(work) / "environment.json").read_bytes() == before
+
+
+def test_jobs_side_by_side_leave_the_same_records_and_one_may_fail(work, tmp_path, capfd):
+    jobs = [job_of(name, epochs=1) for name in ("default", "divaug")]
+    bad = job_of("default", epochs=1, train_images=100_000)
+    tally = Tally()
+    go_through([*jobs, bad], replace(work, side_by_side=3), tally)
+    assert sorted(tally.done) == sorted(job.label for job in jobs)
+    assert list(tally.failed) == [bad.label]
+    assert "balanced subset" in capfd.readouterr().err
+    alone = replace(work, runs=tmp_path / "a", results=tmp_path / "b")
+    go_through(jobs, alone, Tally())
+    assert lines_of(work) == lines_of(alone)
+    assert {run.side_by_side for run in read_store(work.results).runs.values()} == {3}
+    assert {run.side_by_side for run in read_store(alone.results).runs.values()} == {1}
+
+
+def test_the_watch_asks_once_and_only_when_it_is_time():
+    with Interruption() as stop:
+        stop.listen()
+        early = Watch(time.time() + 1000)
+        early.advance()
+        Watch().advance()
+        assert (stop.signal, early.asked) == (None, False)
+        late = Watch(time.time() - 1)
+        late.advance()
+        late.advance()  # a second signal would interrupt at once
+        assert (stop.signal, late.asked) == ("SIGTERM", True)
+
+
+@pytest.mark.parametrize(
+    ("more", "count", "sent", "code"),
+    [((), 1, signal.SIGTERM, 143), (("--jobs", 2, "--seeds", 2), 2, signal.SIGINT, 130)],
+    ids=["one by one", "side by side"],
+)
+def test_a_signal_saves_what_is_under_way(work, more, count, sent, code):
+    """The whole command, as a shell starts it; as a terminal's Ctrl-C the signal goes to all."""
+    words = ["reproduce", "supervised", "--row", DEMO_ROW, "--method", "default",
+             "--epochs", "9999", "--scale", OPTIONS.scale, "--set", OPTIONS.changes[0],
+             "--data", work.data, "--runs", work.runs, "--results", work.results,
+             "--device", "cpu", *more]  # fmt: skip
+    source = str(Path(divaug.__file__).parent.parent)
+    environment = os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "divaug", *map(str, words)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        limit = time.time() + 120
+        while len(_saved(work)) < count and time.time() < limit:
+            time.sleep(0.05)
+        os.killpg(process.pid, sent)
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == code
+    assert "give the same command again to go on" in output
+    assert len(_saved(work)) == count
+    for folder in work.runs.iterdir():
+        (last,) = (folder / "checkpoints").glob("step-*")
+        assert checkpoints.load(last).step >= 12
+
+
+def _saved(work):
+    return {path.parent for path in work.runs.glob("*/checkpoints/step-*")}
+
+
+def test_a_folder_of_images_is_refused(tmp_path):
+    for part in ("train", "test"):
+        for name, color in (("cat", (0, 50, 90)), ("dog", (200, 70, 10))):
+            (tmp_path / part / name).mkdir(parents=True)
+            Image.new("RGB", (32, 32), color).save(tmp_path / part / name / "a.png")
+    recipe = replace(job_of().recipe, dataset=str(tmp_path))
+    with pytest.raises(ValueError, match="is a folder of images"):
+        Shelf(None).get(recipe)

@@ -1,0 +1,106 @@
+"""Means, spreads and correlations against NumPy and SciPy; tables that say what is missing."""
+
+import csv
+import io
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from divaug.reproduction import paper
+from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent
+from divaug.reproduction.summaries import Summary, correlate, paired, summarize
+
+values = st.floats(-100, 100, allow_nan=False).map(lambda value: round(value, 3))
+
+
+@given(st.lists(values, min_size=2, max_size=20))
+def test_mean_and_spread_are_those_of_numpy(found):
+    summary = summarize(found)
+    assert summary.n == len(found)
+    assert summary.mean == pytest.approx(np.mean(found), abs=1e-9)
+    assert summary.std == pytest.approx(np.std(found, ddof=1), abs=1e-9)
+
+
+def test_one_value_has_no_spread_and_none_has_no_mean():
+    assert summarize([0.5]) == Summary(0.5, None, 1)
+    assert "±" not in summarize([0.5]).show()
+    assert "±" in summarize([0.5, 0.6]).show()
+    assert summarize([]) is None
+    assert summarize([math.nan]) is None
+
+
+@given(st.lists(st.tuples(values, values), min_size=3, max_size=15))
+def test_coefficients_are_those_of_scipy(pairs):
+    x, y = ([pair[i] for pair in pairs] for i in (0, 1))
+    found = correlate(x, y)
+    assert found.n == len(pairs)
+    if len(set(x)) == 1 or len(set(y)) == 1:
+        assert found.pearson is None
+        return
+    assert found.pearson == pytest.approx(scipy.stats.pearsonr(x, y).statistic, abs=1e-6)
+    assert found.spearman == pytest.approx(scipy.stats.spearmanr(x, y).statistic, abs=1e-6)
+
+
+def test_two_pairs_have_no_correlation():
+    assert correlate([1, 2], [3, 4]).pearson is None
+    assert correlate([1, 2], [3, 4]).show().endswith("n = 2")
+
+
+def test_differences_are_taken_over_shared_seeds_alone():
+    found = paired({0: 3.0, 1: 4.0, 5: 100.0}, {0: 1.0, 1: 1.0, 2: -100.0})
+    assert found == Summary(2.5, pytest.approx(math.sqrt(0.5)), 2)
+    assert paired({0: 1.0}, {1: 1.0}) is None
+
+
+SHEET = Sheet(
+    "some",
+    "Some",
+    (Column("method", "method"), percent("accuracy", "ours, %"), number("n", "n")),
+    (
+        {"method": "a", "accuracy": Summary(0.96123, 0.00111, 3), "n": 3},
+        {"method": "b", "accuracy": Summary(0.95, None, 1), "n": 1},
+        {"method": "c", "n": 0},
+    ),
+)
+
+
+def test_what_was_not_run_is_shown_as_such():
+    assert SHEET.table().rows == (
+        ("a", "96.12 ± 0.11", "3"),
+        ("b", "95.00", "1"),
+        ("c", NOT_RUN, "0"),
+    )
+
+
+def test_csv_has_the_unrounded_numbers():
+    rows = list(csv.DictReader(io.StringIO(SHEET.csv())))
+    assert [row["accuracy_mean"] for row in rows] == ["0.96123", "0.95", ""]
+    assert [row["accuracy_std"] for row in rows] == ["0.00111", "", ""]
+    assert [row["accuracy_n"] for row in rows] == ["3", "1", "0"]
+
+
+@pytest.mark.parametrize(
+    ("row", "augmenter", "expected"),
+    [
+        ("cifar10-wide-resnet-40-2", "default", "94.7"),
+        ("cifar10-wide-resnet-40-2", "divaug", "96.9 ± 0.1"),
+        ("cifar10-wide-resnet-28-10", "adversarial-autoaugment", "98.1"),
+        ("cifar100-wide-resnet-40-2", "fast-autoaugment", "79.4"),
+        ("svhn-wide-resnet-28-10", "randaugment", "98.3"),
+        ("imagenet-resnet-50", "divaug", "78.0"),
+    ],
+)
+def test_the_papers_cells(row, augmenter, expected):
+    assert paper.printed(row, augmenter).show() == expected
+
+
+def test_the_papers_dashes_and_other_tables():
+    assert paper.printed("cifar10-wide-resnet-40-2", "pba") is None
+    assert paper.printed("cifar10-wide-resnet-40-2", "random") is None
+    assert paper.random_baseline("cifar10-wide-resnet-28-10", "random").show() == "97.7 ± 0.1"
+    assert paper.cost("divaug") == 4.5
+    assert paper.cost("random") is None

@@ -1,0 +1,440 @@
+"""Every target on a small part of the shipped data: runs, tables, figures, pages, and once more."""
+
+import csv
+import json
+import shutil
+import statistics
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from divaug.cli import app
+from divaug.reproduction import TARGETS, Work, list_target, read_store, redraw, reproduce
+from divaug.reproduction.estimates import Estimator
+from divaug.reproduction.jobs import TrainJob
+from divaug.reproduction.methods import METHODS, RULES
+from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
+from divaug.reproduction.sheets import NOT_RUN
+from divaug.reproduction.store import Store, save
+from divaug.reproduction.summaries import Summary
+from tests.reproduction_helpers import OPTIONS, made_run, write_data
+
+# Target → the methods run here; all others are shown as not run.
+METHODS_RUN = {
+    "supervised": (),
+    "random-baseline": (),
+    "evolution": (),
+    "diversity": ("default", "randaugment", "random", "divaug"),
+    "affinity": ("default", "randaugment", "divaug"),
+    "rotate": ("divaug-rotate-0.1", "divaug-rotate-0.5", "divaug-rotate-0.9"),
+    "cost": ("randaugment", "divaug"),
+    "equal-cost": ("randaugment", "divaug"),
+}
+# Name → its figures.
+FIGURES = {
+    "supervised": {f"rules-{DEMO_ROW}"},
+    "random-baseline": {f"rules-{DEMO_ROW}", f"choice-{DEMO_ROW}"},
+    "evolution": {"evolution-operations", "evolution-probability"},
+    "diversity": {"diversity"},
+    "affinity": {"affinity", "loss-diversity"},
+    "rotate": {"rotate", "rotate-accuracy", "rotate-diversity"},
+    "cost": {"cost"},
+    "equal-cost": {"equal-cost"},
+}
+
+
+def options_of(name):
+    return replace(OPTIONS, methods=METHODS_RUN[name], seeds=2 if name == "random-baseline" else 1)
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    root = tmp_path_factory.mktemp("reproduction")
+    return Work(root / "runs", root / "results", write_data(root / "small.npz"), "cpu")
+
+
+@pytest.fixture(scope="module")
+def done(work):
+    """Every target, one after the other, in one folder of records."""
+    return {name: reproduce(name, options_of(name), work) for name in METHODS_RUN}
+
+
+def read_csv(work, target, name):
+    with (work.results / target / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def epochs_of(work):
+    """Hash → head and epochs, straight from the files."""
+    found = {}
+    for path in (work.results / "runs").iterdir():
+        head, *epochs = (json.loads(line) for line in path.read_text().splitlines())
+        found[head["hash"]] = (head, epochs)
+    return found
+
+
+def last_accuracies(work, augmenter, epochs=2):
+    """Seed → test accuracy of the last epoch, straight from the files."""
+    return {
+        head["recipe"]["seed"]: lines[-1]["test_accuracy"]
+        for head, lines in epochs_of(work).values()
+        if (head["recipe"]["augmenter"], head["recipe"]["epochs"]) == (augmenter, epochs)
+    }
+
+
+def test_every_target_is_run_here():
+    assert set(METHODS_RUN) == set(FIGURES) == set(TARGETS)
+
+
+@pytest.mark.parametrize("name", METHODS_RUN)
+def test_a_target_ends_in_tables_figures_and_a_page(name, work, done):
+    result = done[name]
+    assert not result.tally.failed
+    assert not result.outcome.empty
+    folder = work.results / name
+    written = {path.name for path in folder.iterdir()}
+    assert {path.name for path in result.files} == written
+    figures = {f"{figure}.{kind}" for figure in FIGURES[name] for kind in ("svg", "png")}
+    assert {file for file in written if file.endswith(("svg", "png"))} == figures
+    for figure in FIGURES[name]:
+        assert ET.parse(folder / f"{figure}.svg").getroot().tag.endswith("svg")
+        assert (folder / f"{figure}.png").stat().st_size > 5_000
+    page = (folder / "index.html").read_text()
+    assert page.count("data:image/png;base64,") == len(FIGURES[name])
+    assert "http" not in page.replace('http-equiv="', "")
+    assert "<script" not in page
+    assert "Not the paper" in page
+    text = (folder / "table.md").read_text()
+    for sheet in result.outcome.sheets:
+        assert f"{sheet.name}.csv" in written
+        if sheet.name != "runs":
+            assert f"**{sheet.title}**" in text
+
+
+@pytest.mark.parametrize("name", METHODS_RUN)
+def test_the_same_table_comes_from_the_records_alone(name, work, done, tmp_path):
+    """No data, no runs: only the folder of records, somewhere else."""
+    for part in ("runs", "measurements", "costs"):
+        shutil.copytree(work.results / part, tmp_path / "results" / part)
+    outcome, files = redraw(name, options_of(name), tmp_path / "results")
+    assert outcome.sheets == redraw(name, options_of(name), work.results)[0].sheets
+    assert {path.name for path in files} == {path.name for path in (work.results / name).iterdir()}
+    for path in files:
+        if path.suffix in (".csv", ".md", ".svg"):
+            assert path.read_bytes() == (work.results / name / path.name).read_bytes(), path.name
+
+
+@pytest.mark.parametrize("name", METHODS_RUN)
+def test_nothing_is_repeated(name, work, done):
+    before = {path: path.stat().st_mtime_ns for path in work.results.glob("*/*.json*")}
+    blind = replace(work, data=work.results / "no-such-file.npz")  # nobody needs the data
+    again = reproduce(name, options_of(name), blind)
+    assert again.tally.done == []
+    assert again.tally.failed == {}
+    assert {path: path.stat().st_mtime_ns for path in work.results.glob("*/*.json*")} == before
+
+
+def test_targets_share_runs(done):
+    assert done["evolution"].tally.done == []
+    assert not [label for label in done["diversity"].tally.done if label.startswith("train")]
+    assert [label for label in done["random-baseline"].tally.done if "seed 0" in label] == []
+
+
+def test_the_table_of_accuracies_holds_the_last_epochs(work, done):
+    redraw("supervised", OPTIONS, work.results)
+    rows = read_csv(work, "supervised", DEMO_ROW)
+    titles = [METHODS[name].title(recipe_of(DEMO_ROW, name, 0, OPTIONS)) for name in METHODS]
+    assert [row["method"] for row in rows] == titles
+    base = last_accuracies(work, "default")
+    for name, row in zip(METHODS, rows, strict=True):
+        found = last_accuracies(work, name)
+        assert int(row["n"]) == len(found) == (2 if name in RULES else 1)
+        assert float(row["accuracy_mean"]) == pytest.approx(statistics.fmean(found.values()))
+        if len(found) > 1:
+            spread = statistics.stdev(found.values())
+            assert float(row["accuracy_std"]) == pytest.approx(spread)
+        else:
+            assert row["accuracy_std"] == ""
+        if name != "default":
+            assert float(row["over_default_mean"]) == pytest.approx(found[0] - base[0])
+            assert row["over_default_n"] == "1"
+
+
+def test_the_rules_are_compared_seed_by_seed(work, done):
+    rows = read_csv(work, "random-baseline", "rules")
+    random = last_accuracies(work, "random")
+    for name, row in zip(RULES, rows, strict=True):
+        found = last_accuracies(work, name)
+        assert set(found) == {0, 1}
+        if name == "random":
+            assert row["choice_mean"] == row["over_random_mean"] == ""
+            continue
+        differences = [found[seed] - random[seed] for seed in (0, 1)]
+        assert float(row["over_random_mean"]) == pytest.approx(statistics.fmean(differences))
+        assert float(row["over_random_std"]) == pytest.approx(statistics.stdev(differences))
+        ratios = [
+            statistics.fmean(
+                line["kept"]["diversity_kept"] / line["kept"]["diversity_all"] for line in lines
+            )
+            for head, lines in epochs_of(work).values()
+            if head["recipe"]["augmenter"] == name and head["recipe"]["epochs"] == 2
+        ]
+        assert float(row["choice_mean"]) == pytest.approx(statistics.fmean(ratios))
+    # The exact choice is the best there is, and any choice beats none.
+    choice = {name: float(row["choice_mean"] or 1) for name, row in zip(RULES, rows, strict=True)}
+    assert choice["random"] < choice["divaug"] < choice["divaug-exact"]
+    assert choice["divaug-greedy"] < choice["divaug-exact"]
+
+
+def test_diversity_is_what_was_measured(work, done):
+    rows = {row["method"]: row for row in read_csv(work, "diversity", "diversity")}
+    files = (work.results / "measurements").glob("*-by-*-none-*.json")
+    measured = {one["augmenter"]: one["values"] for one in map(json.loads, map(_text, files))}
+    for name in METHODS_RUN["diversity"]:
+        row = rows[METHODS[name].title(recipe_of(DEMO_ROW, name, 0, OPTIONS))]
+        assert float(row["variance_mean"]) == measured[name]["variance_diversity"]
+        assert measured[name]["views"] == 4
+        assert measured[name]["train_images"] == 60
+    correlation = read_csv(work, "diversity", "correlations")[1]
+    assert (correlation["methods"], correlation["n"]) == ("all", "4")
+    assert -1 <= float(correlation["pearson"]) <= 1
+    verdicts = {row["claim"]: row["holds"] for row in read_csv(work, "diversity", "claims")}
+    assert verdicts["RandAugment has more than AutoAugment and Fast AutoAugment"] == NOT_RUN
+
+
+def _text(path):
+    return path.read_text()
+
+
+def test_loss_diversity_is_the_methods_own_training_loss(work, done):
+    rows = read_csv(work, "affinity", "affinity")
+    assert [row["network"] for row in rows] == ["no augmentation"] * 3 + [
+        "default augmentation"
+    ] * 3
+    lines = [
+        lines
+        for head, lines in epochs_of(work).values()
+        if (head["recipe"]["augmenter"], head["recipe"]["seed"]) == ("randaugment", 0)
+        and head["recipe"]["epochs"] == 2
+    ]
+    own = [row for row in rows if row["method"] == "RandAugment"]
+    assert [float(row["own_loss_mean"]) for row in own] == [lines[0][-1]["loss"]] * 2
+    assert own[0]["affinity_mean"] != own[1]["affinity_mean"]
+
+
+def test_the_case_study_has_a_line_for_each_probability(work, done):
+    rows = read_csv(work, "rotate", "rotate")
+    assert [row["p"] for row in rows] == ["0.1", "0.5", "0.9"]
+    for row, name in zip(rows, METHODS_RUN["rotate"], strict=True):
+        assert float(row["accuracy_mean"]) == last_accuracies(work, name)[0]
+    heads = [
+        head for head, _ in epochs_of(work).values() if "rotate" in head["recipe"]["augmenter"]
+    ]
+    assert {tuple(head["operations"]) for head in heads} == {("Rotate",)}
+
+
+def test_evolution_counts_what_was_kept(work, done):
+    rows = {row["operation"]: row for row in read_csv(work, "evolution", "evolution")}
+    assert len(rows) == 16
+    found = [
+        (head["operations"], lines)
+        for head, lines in epochs_of(work).values()
+        if head["recipe"]["augmenter"] == "divaug" and head["recipe"]["epochs"] == 2
+    ]
+    assert len(found) == 2
+    for name in ("Invert", "TranslateY"):
+        changes = []
+        for names, lines in found:
+            kept = [line["kept"]["drawn"] for line in lines]
+            shares = [100 * drawn[names.index(name)] / sum(drawn) for drawn in kept]
+            changes.append(shares[-1] - shares[0])
+        assert float(rows[name]["change_mean"]) == pytest.approx(statistics.fmean(changes))
+    assert sum(float(row["first_mean"]) for row in rows.values()) == pytest.approx(100)
+
+
+def test_cost_is_relative_to_randaugment(work, done):
+    rows = {row["method"]: row for row in read_csv(work, "cost", "cost")}
+    assert float(rows["RandAugment"]["relative"]) == 1
+    costs = {c.recipe.augmenter: c for c in read_store(work.results).costs.values()}
+    ratio = costs["divaug"].step_ms["median"] / costs["randaugment"].step_ms["median"]
+    row = rows["DivAug (k-means++)"]
+    assert float(row["relative"]) == pytest.approx(ratio)
+    assert float(row["paper"]) == 4.5
+    assert costs["divaug"].peak_bytes > costs["randaugment"].peak_bytes > 0
+    parts = {row["method"]: row for row in read_csv(work, "cost", "parts")}
+    assert float(parts["DivAug (k-means++)"]["score"]) > 0
+    assert parts["RandAugment"]["score"] == ""
+
+
+def test_equal_cost_gives_the_epochs_that_divaugs_time_is_worth(work, done):
+    costs = {c.recipe.augmenter: c for c in read_store(work.results).costs.values()}
+    ratio = costs["divaug"].step_ms["median"] / costs["randaugment"].step_ms["median"]
+    rows = {row["method"]: row for row in read_csv(work, "equal-cost", "equal-cost")}
+    epochs = max(1, round(2 * ratio))
+    assert int(rows["RandAugment"]["epochs"]) == epochs
+    assert int(rows["DivAug (k-means++)"]["epochs"]) == 2
+    found = last_accuracies(work, "randaugment", epochs)
+    assert float(rows["RandAugment"]["accuracy_mean"]) == found[0]
+
+
+def test_every_run_carries_where_it_came_from(work, done):
+    for row in read_csv(work, "supervised", "runs"):
+        assert row["hash"] in epochs_of(work)
+        for key in ("machine", "precision", "versions", "commit", "command"):
+            assert row[key], key
+
+
+def test_records_hold_no_more_than_epochs(work, done):
+    for path in (work.results / "runs").iterdir():
+        head, lines = epochs_of(work)[json.loads(path.read_text().splitlines()[0])["hash"]]
+        assert len(lines) == head["recipe"]["epochs"]
+        # Methods that do not choose have nothing to say about what they kept.
+        assert ("kept" in lines[0]) == chooses(head["recipe"]["augmenter"])
+
+
+def chooses(name):
+    return name in RULES or "rotate" in name
+
+
+def test_without_records_nothing_is_claimed(tmp_path):
+    for name in TARGETS:
+        outcome, files = redraw(name, Options(), tmp_path)
+        assert outcome.empty
+        assert "Nothing was run yet." in (tmp_path / name / "table.md").read_text()
+        assert not [path for path in files if path.suffix in (".svg", ".png")]
+        for sheet in outcome.sheets:
+            values = [value for row in sheet.rows for value in row.values()]
+            assert not any(isinstance(value, Summary) for value in values)
+
+
+def test_what_is_missing_is_shown_as_missing(tmp_path):
+    save(tmp_path, made_run(200))
+    outcome, _ = redraw("supervised", Options(), tmp_path)
+    rows = {row[0]: row for row in outcome.sheets[0].table().rows}
+    assert rows["DivAug (k-means++)"][1:4] == ("96.9 ± 0.1", "90.00", "1")
+    assert rows["RandAugment"][1:4] == ("96.1", NOT_RUN, "0")
+    assert rows["random 4 of 8"][2] == NOT_RUN
+
+
+def test_a_run_with_another_setting_is_no_cell_of_the_paper(tmp_path):
+    save(tmp_path, made_run(200, learning_rate=0.2))
+    assert redraw("supervised", Options(), tmp_path)[0].empty
+
+
+def test_the_first_seed_of_all_comes_before_the_second_of_any():
+    plan = TARGETS["supervised"].plan(Options(seeds=2), Store())
+    recipes = [job.recipe for job in TARGETS["supervised"].stages[0](plan)]
+    assert [one.seed for one in recipes] == [0] * len(METHODS) + [1] * len(METHODS)
+
+
+def test_estimates_come_from_steps_timed_on_the_same_machine(work, done, tmp_path):
+    """200 epochs of 390 steps; a random choice is a DivAug that scores nothing."""
+    recipe = recipe_of(PAPER_ROW, "divaug", 0, Options())
+    case = {
+        "recipe": recipe.to_dict(),
+        "step_ms": {"median": 12.5},
+        "parts_ms": {"score": 4.25, "select": 0.25},
+        "environment": {"gpu": "Some GPU"},
+    }
+    steps = tmp_path / "step.json"
+    steps.write_text(json.dumps({"cases": [case]}))
+    here = Estimator(Store(), "cpu", steps=steps)
+    there = Estimator(Store(), "cpu", "Some GPU", steps)
+    job, other = (TrainJob(recipe_of(PAPER_ROW, n, 0, Options())) for n in ("divaug", "random"))
+    assert there.seconds(job) == pytest.approx(975)
+    assert there.seconds(other) == pytest.approx(200 * 390 * 0.008)
+    assert there.seconds(TrainJob(recipe_of(PAPER_ROW, "default", 0, Options()))) is None
+    assert here.seconds(job) is None
+    # What `cost` has timed here is known here.
+    store = read_store(work.results)
+    tiny = TrainJob(recipe_of(DEMO_ROW, "randaugment", 5, OPTIONS))
+    cost = {c.recipe.augmenter: c for c in store.costs.values()}["randaugment"]
+    known = Estimator(store, "cpu", steps=steps).seconds(tiny)
+    assert known == pytest.approx(2 * 3 * cost.step_ms["median"] / 1000)
+
+
+def test_the_list_tells_what_is_done(work, done):
+    table = list_target("supervised", replace(OPTIONS, seeds=2), work)
+    states = [row[2] for row in table.rows]
+    assert states.count("done") == len(METHODS) + len(RULES)
+    assert f"Still to do: {len(METHODS) - len(RULES)} of {2 * len(METHODS)}." in table.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "named"),
+    [
+        ("supervised", {"methods": ("divagu",)}, "Did you mean 'divaug'"),
+        ("rotate", {"methods": ("divaug",)}, "method of rotate"),
+        ("diversity", {"rows": (PAPER_ROW, DEMO_ROW)}, "shows one row"),
+    ],
+)
+def test_what_a_target_does_not_have_is_named(name, given, named, tmp_path):
+    with pytest.raises(ValueError, match=named):
+        redraw(name, Options(**given), tmp_path)
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+SMALL = ("--row", DEMO_ROW, "--epochs", 2, "--scale", 0.02, "--set", "batch_size=20")
+
+
+def test_the_command_prints_the_table_and_draws_it_again(work, done, tmp_path):
+    where = ("--results", work.results, "--runs", work.runs, "--data", work.data)
+    first = call("reproduce", "supervised", *SMALL, *where, "--out", tmp_path / "a")
+    second = call(
+        "reproduce", "supervised", *SMALL, "--from", work.results, "--out", tmp_path / "b"
+    )
+    assert (first.exit_code, second.exit_code) == (0, 0)
+    assert second.output.replace(str(tmp_path / "b"), str(tmp_path / "a")) in first.output
+    assert "DivAug (k-means++)" in second.output
+    assert (tmp_path / "a" / "table.md").read_bytes() == (tmp_path / "b" / "table.md").read_bytes()
+
+
+def test_the_command_lists_without_running(tmp_path):
+    result = call("reproduce", "equal-cost", "--dry-run", "--results", tmp_path / "results")
+    assert result.exit_code == 0
+    assert "unknown" in result.output
+    assert "Then every method is trained" in result.output
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_command_says_when_the_time_is_up(work, tmp_path):
+    where = ("--results", tmp_path / "results", "--runs", tmp_path / "runs", "--data", work.data)
+    result = call("reproduce", "supervised", *SMALL, *where, "--minutes", 0)
+    assert result.exit_code == 75
+    assert "the time is up; give the same command again" in result.output
+
+
+def test_the_command_says_which_settings_the_records_have(work, done, tmp_path):
+    result = call("reproduce", "supervised", "--from", work.results, "--out", tmp_path)
+    assert "Nothing was run yet." in result.output
+    assert "other settings: fashion_mnist_small, tiny-resnet-8" in result.output
+
+
+def test_a_report_from_records_redraws_what_has_records(tmp_path):
+    assert "nothing was run yet" in call("report", "--from", tmp_path).output
+    save(tmp_path, made_run(200))
+    result = call("report", "--from", tmp_path)
+    assert result.exit_code == 0
+    found = {path.name for path in tmp_path.iterdir() if (path / "table.md").exists()}
+    assert found == {"supervised", "random-baseline", "evolution"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("reproduce", "supervized"),
+        ("reproduce", "supervised", "--from", "no-such-folder"),
+        ("report", "--from", "no-such-folder"),
+        ("report", "run", "--from", "."),
+        ("report",),
+    ],
+)
+def test_bad_words_are_refused(words):
+    result = call(*words)
+    assert result.exit_code != 0
+    assert isinstance(result.exception, ValueError | FileNotFoundError)
