@@ -323,6 +323,7 @@ def test_a_backend_that_cannot_run_is_refused_with_its_reason():
 def test_products_are_the_same_from_either_library(E, threads, monkeypatch):
     """And from whole numbers of any size in Python, with sums that are those of the vectors."""
     monkeypatch.setattr(products, "CHUNK_NUMBERS", 2 * E * 37)  # six images are three chunks
+    monkeypatch.setattr(products, "CHUNKS_PER_THREAD", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     g = torch.Generator().manual_seed(E)
     probs = (3 * torch.randn(6, E, 37, generator=g)).softmax(-1)

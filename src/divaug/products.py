@@ -18,6 +18,7 @@ __all__ = ["CHUNK_NUMBERS", "products_and_sums"]
 
 #: Probabilities worked on at a time: as many as a core's cache holds.
 CHUNK_NUMBERS = 1 << 18
+CHUNKS_PER_THREAD = 4
 
 _Floats = NDArray[np.floating[Any]]
 
@@ -68,7 +69,8 @@ def _on_cpu(probs: Tensor) -> Tensor:
     values = probs.numpy()
     found = np.empty((B, E, E + 1))
     starts = range(0, B, chunk)
-    threads = min(torch.get_num_threads(), len(starts))
+    # A thread takes a while to start: it is worth it from a few chunks on.
+    threads = max(1, min(torch.get_num_threads(), len(starts) // CHUNKS_PER_THREAD))
 
     def share(thread: int) -> None:
         work = _worker(values[:chunk])
@@ -77,7 +79,7 @@ def _on_cpu(probs: Tensor) -> Tensor:
 
     if threads == 1:
         share(0)
-    elif threads:
+    else:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(share, range(threads)))
     return torch.from_numpy(np.ascontiguousarray(found.transpose(1, 2, 0)))
