@@ -187,21 +187,26 @@ _LEFT_OUT = {"pillow": "", "pillow_only": ", conversions left out"}
 
 def _losses(result: dict[str, Any]) -> str:
     """Where Pillow's loop is the faster one, in a sentence or two."""
-    lost = [
+    slower = [
         f"{name} at {case['size']} px"
         for case in result["cases"]
         for name, seconds in case["operations"].items()
-        if seconds["pillow"] < seconds["divaug"]
+        if seconds["pillow_only"] < seconds["divaug"]
     ]
-    alone = [
+    whole = [
         f"{case['size']} px"
         for case in result["cases"]
         if case["seconds"]["pillow_only"] < case["seconds"]["divaug"]
     ]
-    sentences = [f"Pillow's loop is faster at: {', '.join(lost)}."] if lost else []
-    if alone:
+    sentences = []
+    if whole:
         sentences.append(
             "Pillow is faster where images come and go as Pillow's own objects, at "
-            f"{', '.join(alone)}."
+            f"{', '.join(whole)}."
+        )
+    if slower:
+        sentences.append(
+            "Of single operations, with its conversions left out, Pillow is faster for "
+            f"{', '.join(slower)}."
         )
     return " ".join(sentences) or "Pillow was faster nowhere."

@@ -40,14 +40,14 @@ class Row:
 # Epochs, batch, learning rate, weight decay, E and S: the table of hyper-parameters in DivAug's
 # appendix. It has no row for SVHN: there, what the authors' code has, which is RandAugment's
 # setting for the core images. N and M: RandAugment's appendix; it covers neither Wide-ResNet-40-2
-# (its values for Wide-ResNet-28-2 on CIFAR-10 are taken) nor Shake-Shake on CIFAR-100 (those for
+# (its values for Wide-ResNet-28-2 on the same dataset are taken) nor Shake-Shake on CIFAR-100 (those for
 # Wide-ResNet-28-10).
 ROWS = (
     Row("cifar10", "wide-resnet-40-2", 200, 128, 0.1, 5e-4, (3, 4)),
     Row("cifar10", "wide-resnet-28-10", 200, 128, 0.1, 5e-4, (3, 5)),
     Row("cifar10", "shake-shake-26-2x96d", 600, 128, 0.2, 1e-4, (3, 9)),
     Row("cifar10", "pyramidnet-272", 600, 128, 0.1, 1e-4, (3, 7)),
-    Row("cifar100", "wide-resnet-40-2", 200, 128, 0.1, 5e-4, (3, 4)),
+    Row("cifar100", "wide-resnet-40-2", 200, 128, 0.1, 5e-4, (1, 2)),
     Row("cifar100", "wide-resnet-28-10", 200, 128, 0.1, 5e-4, (2, 14)),
     Row("cifar100", "shake-shake-26-2x96d", 1200, 128, 0.1, 5e-4, (2, 14)),
     Row("svhn", "wide-resnet-28-10", 200, 128, 0.005, 0.005, (3, 9)),
