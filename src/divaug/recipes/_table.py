@@ -40,8 +40,8 @@ class Row:
 # Epochs, batch, learning rate, weight decay, E and S: the table of hyper-parameters in DivAug's
 # appendix. It has no row for SVHN: there, what the authors' code has, which is RandAugment's
 # setting for the core images. N and M: RandAugment's appendix; it covers neither Wide-ResNet-40-2
-# (its values for Wide-ResNet-28-2 on the same dataset are taken) nor Shake-Shake on CIFAR-100 (those for
-# Wide-ResNet-28-10).
+# (its values for Wide-ResNet-28-2 on the same dataset are taken) nor Shake-Shake on CIFAR-100
+# (those for Wide-ResNet-28-10).
 ROWS = (
     Row("cifar10", "wide-resnet-40-2", 200, 128, 0.1, 5e-4, (3, 4)),
     Row("cifar10", "wide-resnet-28-10", 200, 128, 0.1, 5e-4, (3, 5)),
