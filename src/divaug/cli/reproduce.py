@@ -21,8 +21,8 @@ def reproduce(
     target: Annotated[
         str,
         typer.Argument(
-            help="supervised, random-baseline, diversity, affinity, rotate, evolution, cost or "
-            "equal-cost.",
+            help="supervised, random-baseline, diversity, affinity, rotate, evolution, cost, "
+            "equal-cost or semi-supervised.",
             show_default=False,
         ),
     ],
@@ -40,7 +40,10 @@ def reproduce(
     ] = None,
     row: Annotated[
         list[str] | None,
-        typer.Option(help="Dataset and network, like cifar10-wide-resnet-40-2; may be repeated."),
+        typer.Option(
+            help="Dataset and network, like cifar10-wide-resnet-40-2, or family and labels, like "
+            "uda-paper-1000; may be repeated."
+        ),
     ] = None,
     method: Annotated[
         list[str] | None, typer.Option(help="An augmenter, like divaug; may be repeated.")

@@ -4,11 +4,13 @@ from divaug.recipes._checks import PRECISIONS
 from divaug.recipes._curves import CURVES
 from divaug.recipes._overrides import override
 from divaug.recipes._recipe import Recipe
-from divaug.recipes._semi_supervised import family_of, relabel
+from divaug.recipes._semi_supervised import FAMILIES, LABELS, family_of, relabel
 from divaug.recipes._table import RECIPES, ROWS, Row, recipe
 
 __all__ = [
     "CURVES",
+    "FAMILIES",
+    "LABELS",
     "PRECISIONS",
     "RECIPES",
     "ROWS",

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from divaug.reporting.lines import parse_epoch
+from divaug.reproduction.identity import split_mark
 from divaug.reproduction.methods import method
-from divaug.reproduction.records import EpochRecord, RunRecord, portable
+from divaug.reproduction.records import EpochRecord, FewLabels, RunRecord, portable
 from divaug.training.runs import read_metrics, read_recipe
+from divaug.training.splits import SPLIT, Split
 
 __all__ = ["condense", "note_neighbours"]
 
 _NEIGHBOURS = "side_by_side.json"
+_FEW_LABELS = ("labelled_loss", "unlabelled_loss", "confident")
 
 
 def condense(folder: Path, data: Mapping[str, Any]) -> RunRecord:
@@ -29,7 +32,23 @@ def condense(folder: Path, data: Mapping[str, Any]) -> RunRecord:
     epochs = tuple(_epoch(line, chooses) for line in lines)
     time = {kind: float(seconds) for kind, seconds in lines[-1]["time"].items()}
     starts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-    return RunRecord(recipe, data, tuple(map(portable, starts)), _neighbours(folder), time, epochs)
+    places = tuple(map(portable, starts))
+    few = _few_labels(folder, int(lines[-1]["step"]), int(data["train_images"]))
+    return RunRecord(recipe, data, places, _neighbours(folder), time, epochs, few)
+
+
+def _few_labels(folder: Path, steps: int, images: int) -> FewLabels | None:
+    """Split and steps; None for a run without a split."""
+    path = folder / SPLIT
+    if not path.is_file():
+        return None
+    split = Split.read(path)
+    if split.seed is None or split.unlabelled is not None:
+        raise ValueError(
+            f"{path} was not drawn from a seed, or the run had unlabelled images of its own; a "
+            "table compares runs on one split. Remove the folder to train the run again."
+        )
+    return FewLabels(len(split.labelled), images, split.seed, split_mark(split.labelled), steps)
 
 
 def note_neighbours(folder: Path, count: int) -> None:
@@ -55,4 +74,5 @@ def _epoch(line: Mapping[str, Any], chooses: bool) -> EpochRecord:
         float(line.get("test_loss", math.nan)),
         parsed.seconds,
         parsed.kept if chooses else None,
+        *(float(line.get(name, math.nan)) for name in _FEW_LABELS),
     )

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from divaug.objectives import OBJECTIVES
 from divaug.recipes import Recipe
 from divaug.reporting.table import duration
 from divaug.reproduction.identity import cost_hash
@@ -16,10 +18,19 @@ from divaug.reproduction.store import Store
 from divaug.reproduction.timing import this_machine
 from divaug.tables import Table
 
-__all__ = ["STEP_FILE", "Estimator", "list_jobs"]
+__all__ = ["SEMI_STEP_FILE", "STEP_FILE", "Estimator", "list_jobs"]
 
 #: Steps that were timed with `divaug bench step`, in a checkout of the project.
 STEP_FILE = Path("benchmarks/results/step.json")
+#: The same with unlabelled images.
+SEMI_STEP_FILE = Path("benchmarks/results/semi-step.json")
+
+# What a case must have in common with a recipe; files from before a field have its default.
+_ALIKE = (
+    "dataset", "model", "batch_size", "num_candidates", "num_selected", "objective",
+    "unlabelled_batch_size", "joint_forward", "ema_decay",
+)  # fmt: skip
+_DEFAULTS = {field.name: field.default for field in fields(Recipe)}
 
 
 class Estimator:
@@ -30,6 +41,7 @@ class Estimator:
         device: where jobs will run.
         machine: the kind of machine, like "NVIDIA H200"; None for this one.
         steps: a file of `divaug bench step`; one that is not there says nothing.
+        semi_steps: likewise, of `divaug bench step --objective uda`.
     """
 
     def __init__(
@@ -38,19 +50,19 @@ class Estimator:
         device: str | None = None,
         machine: str | None = None,
         steps: Path = STEP_FILE,
+        semi_steps: Path = SEMI_STEP_FILE,
     ) -> None:
         self._store, self._device, self._machine = store, device, machine
-        self._cases = _read_cases(steps)
+        self._cases = [*_read_cases(steps), *_read_cases(semi_steps)]
 
     def seconds(self, job: Job) -> float | None:
         """How long a training will take; None for what nobody has timed."""
         if not isinstance(job, TrainJob):
             return None
-        milliseconds = self._step(job.recipe)
-        images = job.recipe.train_images or TRAIN_IMAGES.get(job.recipe.dataset)
-        if milliseconds is None or images is None:
+        milliseconds, steps = self._step(job.recipe), _epoch_steps(job.recipe)
+        if milliseconds is None or steps is None:
             return None
-        return job.recipe.epochs * (images // job.recipe.batch_size) * milliseconds / 1e3
+        return job.recipe.epochs * steps * milliseconds / 1e3
 
     def _step(self, recipe: Recipe) -> float | None:
         machine = self._machine or this_machine(recipe, self._device)
@@ -62,11 +74,24 @@ class Estimator:
             for case in self._cases
             if machine_of(case["environment"]) == machine
             and all(
-                case["recipe"][field] == getattr(recipe, field)
-                for field in ("dataset", "model", "batch_size", "num_candidates", "num_selected")
+                case["recipe"].get(name, _DEFAULTS[name]) == getattr(recipe, name)
+                for name in _ALIKE
             )
         ]
         return _from_cases({case["recipe"]["augmenter"]: case for case in found}, recipe)
+
+
+def _few_labels(recipe: Recipe) -> bool:
+    return OBJECTIVES[recipe.objective].unlabelled is not None
+
+
+def _epoch_steps(recipe: Recipe) -> int | None:
+    """Steps of an epoch; None for a dataset of unknown size."""
+    images = recipe.train_images or TRAIN_IMAGES.get(recipe.dataset)
+    if recipe.epoch_steps or images is None:
+        return recipe.epoch_steps or None
+    batch = recipe.unlabelled_batch_size if _few_labels(recipe) else recipe.batch_size
+    return max(1, images // batch)
 
 
 def _from_cases(cases: Mapping[str, Mapping[str, Any]], recipe: Recipe) -> float | None:
@@ -102,21 +127,24 @@ def _read_cases(path: Path) -> Sequence[Mapping[str, Any]]:
 
 def list_jobs(jobs: Sequence[Job], store: Store, estimator: Estimator, later: str = "") -> Table:
     """The list with an estimate of time for what is still to do."""
-    rows, total, unknown = [], 0.0, 0
+    rows, total, unknown = [], 0.0, list[Job]()
     for i, job in enumerate(jobs, 1):
         done = job.done(store)
         seconds = None if done else estimator.seconds(job)
         total += seconds or 0.0
-        unknown += not done and seconds is None
+        if not done and seconds is None:
+            unknown.append(job)
         about = "" if done else "unknown" if seconds is None else f"about {duration(seconds)}"
         rows.append((str(i), job.label, "done" if done else "to do", about, job.hash))
     notes = [f"Still to do: {sum(row[2] == 'to do' for row in rows)} of {len(rows)}."]
     if total:
         notes.append(f"Trainings take about {duration(total)}, evaluations not counted.")
     if unknown:
+        few = all(isinstance(job, TrainJob) and _few_labels(job.recipe) for job in unknown)
+        timing = f"bench step --objective uda --json {SEMI_STEP_FILE}" if few else "reproduce cost"
         notes.append(
-            f"{unknown} of unknown time: nobody has timed such a step on this machine; "
-            "`divaug reproduce cost` does."
+            f"{len(unknown)} of unknown time: nobody has timed such a step on this machine; "
+            f"`divaug {timing}` does."
         )
     if later:
         notes.append(f"{later[0].upper()}{later[1:]}.")

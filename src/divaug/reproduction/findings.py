@@ -23,12 +23,14 @@ class Findings:
         options: which cells, and how much they are shrunk.
         target_rows: where the options name none.
         target_methods: where the options name none.
+        known_rows: that are of the target's kind.
     """
 
     store: Store
     options: Options
     target_rows: tuple[str, ...]
     target_methods: tuple[str, ...]
+    known_rows: tuple[str, ...] = ROW_NAMES
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -41,7 +43,7 @@ class Findings:
         if self.options.rows:
             return self.options.rows
         names = needed or self.methods
-        found = [row for row in ROW_NAMES if any(self.runs(row, name) for name in names)]
+        found = [row for row in self.known_rows if any(self.runs(row, name) for name in names)]
         return tuple(dict.fromkeys([*self.target_rows, *found]))
 
     def recipe(self, row: str, augmenter: str, epochs: int | None = None) -> Recipe:
@@ -59,6 +61,15 @@ class Findings:
         except ValueError:  # no such recipe: nothing was published for that dataset
             return []
         return self.store.cell(recipe)
+
+    def lengths(self, row: str) -> tuple[int, ...]:
+        """The epochs asked for; where nobody asks, all that the row's methods were run for."""
+        recipes = [self.recipe(row, name) for name in self.methods]
+        asked = recipes[0].epochs
+        if self.options.epochs or asked != recipe_of(row, self.methods[0], 0, Options()).epochs:
+            return (asked,)
+        found = {epochs for one in recipes for epochs in self.store.lengths(one)}
+        return tuple(sorted(found, reverse=True))
 
     def accuracy(self, row: str, augmenter: str, epochs: int | None = None) -> Summary | None:
         """Test accuracy of the last epoch over the seeds of a cell."""

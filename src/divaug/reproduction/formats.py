@@ -7,10 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from divaug.measuring import Measurement
+from divaug.objectives import OBJECTIVES
+from divaug.recipes import Recipe
 from divaug.reporting.lines import Kept
 from divaug.reproduction.records import (
     CostRecord,
     EpochRecord,
+    FewLabels,
     MeasurementRecord,
     RunRecord,
     recipe_in,
@@ -20,7 +23,10 @@ __all__ = ["from_text", "to_text"]
 
 _RUN, _MEASUREMENT, _COST = "divaug.run/1", "divaug.measurement/1", "divaug.cost/1"
 _DIGITS = 6
-_NUMBERS = ("loss", "accuracy", "diversity", "test_accuracy", "test_loss", "seconds")
+_NUMBERS = (
+    "loss", "accuracy", "diversity", "test_accuracy", "test_loss", "seconds",
+    "labelled_loss", "unlabelled_loss", "confident",
+)  # fmt: skip
 
 Record = RunRecord | MeasurementRecord | CostRecord
 
@@ -79,7 +85,7 @@ def _lines(record: Record) -> list[dict[str, Any]]:
 def _run_lines(run: RunRecord) -> list[dict[str, Any]]:
     kept = [epoch.kept for epoch in run.epochs if epoch.kept]
     names = [n for n in (kept[0].drawn if kept else ()) if any(k.drawn[n] for k in kept)]
-    head = {
+    head: dict[str, Any] = {
         "format": _RUN,
         "hash": run.hash,
         "recipe": run.recipe.to_dict(),
@@ -89,6 +95,8 @@ def _run_lines(run: RunRecord) -> list[dict[str, Any]]:
         "operations": names,
         "starts": [dict(start) for start in run.starts],
     }
+    if run.few_labels is not None:
+        head["few_labels"] = asdict(run.few_labels)
     return [head, *(_epoch_line(epoch, names) for epoch in run.epochs)]
 
 
@@ -114,7 +122,26 @@ def _read_run(head: Mapping[str, Any], rest: Sequence[Mapping[str, Any]]) -> Run
     if not math.isfinite(epochs[-1].test_accuracy):
         raise ValueError("its last epoch was not evaluated")
     about = (head["data"], tuple(head["starts"]), head["side_by_side"], head["time"])
-    return RunRecord(recipe, *about, epochs)
+    return RunRecord(recipe, *about, epochs, _read_few_labels(head.get("few_labels"), recipe))
+
+
+def _read_few_labels(content: Mapping[str, Any] | None, recipe: Recipe) -> FewLabels | None:
+    wanted = OBJECTIVES[recipe.objective].unlabelled is not None
+    if wanted != (content is not None):
+        raise ValueError(f"a split goes with unlabelled images, and it has {recipe.objective!r}")
+    if content is None:
+        return None
+    found = FewLabels(**content)
+    if (found.labels, found.seed) != (recipe.labels or found.unlabelled, recipe.seed):
+        raise ValueError(
+            f"its split has {found.labels} labels and seed {found.seed}, its recipe "
+            f"{recipe.labels} and {recipe.seed}"
+        )
+    if recipe.epoch_steps and found.steps != recipe.epochs * recipe.epoch_steps:
+        raise ValueError(
+            f"it must have {recipe.epochs * recipe.epoch_steps} steps, not {found.steps}"
+        )
+    return found
 
 
 def _read_epoch(line: Mapping[str, Any], names: Sequence[str]) -> EpochRecord:

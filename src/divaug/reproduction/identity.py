@@ -2,14 +2,22 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
 from divaug.datasets import Dataset, identify
 from divaug.recipes import Recipe
 
-__all__ = ["ENGINE", "cell_hash", "cost_hash", "fingerprint", "measurement_hash", "run_hash"]
+__all__ = [
+    "ENGINE",
+    "cell_hash",
+    "cost_hash",
+    "fingerprint",
+    "measurement_hash",
+    "run_hash",
+    "split_mark",
+]
 
 #: Raised when a change of the sources makes an old recipe give other numbers.
 ENGINE = 1
@@ -57,6 +65,16 @@ def cost_hash(recipe: Recipe, machine: str) -> str:
 def fingerprint(data: Dataset) -> str:
     """Sixteen hexadecimal digits that follow from every pixel and label."""
     return identify(data).fingerprint[:16]
+
+
+def split_mark(labelled: Sequence[int]) -> str:
+    """Sixteen hexadecimal digits that follow from which images are labelled.
+
+    Example:
+        >>> split_mark([3, 1]) == split_mark([1, 3]), split_mark([1]) == split_mark([3])
+        (True, False)
+    """
+    return hashlib.sha256(json.dumps(sorted(labelled)).encode()).hexdigest()[:16]
 
 
 def _essence(recipe: Recipe) -> dict[str, Any]:

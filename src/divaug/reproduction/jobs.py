@@ -65,7 +65,9 @@ class TrainJob:
     @property
     def label(self) -> str:
         """The recipe's name, epochs and seed."""
-        return f"train {self.recipe.name}, {self.recipe.epochs} epochs, seed {self.recipe.seed}"
+        steps = f" of {self.recipe.epoch_steps:,} steps" if self.recipe.epoch_steps else ""
+        length = f"{self.recipe.epochs} epochs{steps}"
+        return f"train {self.recipe.name}, {length}, seed {self.recipe.seed}"
 
     def done(self, store: Store) -> bool:
         """Whether the run has a record."""

@@ -6,15 +6,31 @@ from types import MappingProxyType
 
 from divaug import recipes
 from divaug.operations.checks import unknown_name
-from divaug.recipes import ROWS, Recipe
+from divaug.recipes import FAMILIES, LABELS, ROWS, Recipe
 
-__all__ = ["DEMO_ROW", "PAPER_ROW", "ROW_NAMES", "TRAIN_IMAGES", "Options", "recipe_of"]
+__all__ = [
+    "DEMO_ROW",
+    "FEW_LABELS_ROWS",
+    "PAPER_ROW",
+    "ROW_NAMES",
+    "TRAIN_IMAGES",
+    "Options",
+    "recipe_of",
+]
 
 #: The row that most of the paper's figures are about.
 PAPER_ROW = "cifar10-wide-resnet-40-2"
 #: A row for a small machine: the data that ships with the project and a tiny network.
 DEMO_ROW = "fashion_mnist_small-tiny-resnet-8"
 ROW_NAMES = (*(f"{row.dataset}-{row.model}" for row in ROWS), DEMO_ROW)
+
+# Rows with few labels for a small machine → their number of labels.
+_DEMO_LABELS = {f"fashion_mnist_small-uda-{labels}": labels for labels in (50, 100)}
+#: Rows of semi-supervised training: family and number of labels, those of the paper first.
+FEW_LABELS_ROWS = (
+    *(f"{family}-{labels}" for family in FAMILIES for labels in LABELS),
+    *_DEMO_LABELS,
+)
 
 #: Dataset → its training images; a scale is a share of them.
 TRAIN_IMAGES: Mapping[str, int] = MappingProxyType(
@@ -33,7 +49,8 @@ class Options:
     """Which cells of the paper's tables, and how large.
 
     Args:
-        rows: dataset and network, see `ROW_NAMES`; empty for the target's own.
+        rows: dataset and network, see `ROW_NAMES`, or family and labels, see `FEW_LABELS_ROWS`;
+            empty for the target's own.
         methods: augmenters; empty for all of the target's.
         seeds: how many, from 0.
         epochs: instead of the paper's; None for those.
@@ -53,8 +70,8 @@ class Options:
 
     def __post_init__(self) -> None:
         for row in self.rows:
-            if row not in ROW_NAMES:
-                raise ValueError(unknown_name("row", row, ROW_NAMES))
+            if row not in ROW_NAMES + FEW_LABELS_ROWS:
+                raise ValueError(unknown_name("row", row, ROW_NAMES + FEW_LABELS_ROWS))
         if self.seeds < 1:
             raise ValueError(f"`seeds` must be at least 1, got {self.seeds}.")
         if self.epochs is not None and self.epochs < 1:
@@ -80,7 +97,7 @@ def recipe_of(
     """The recipe of one cell with one seed.
 
     Args:
-        row: one of `ROW_NAMES`.
+        row: one of `ROW_NAMES` or of `FEW_LABELS_ROWS`.
         augmenter: of `divaug.augmenters`.
         seed: decides everything.
         options: how much the run is shrunk.
@@ -100,6 +117,26 @@ def recipe_of(
 
 
 def _base(row: str, augmenter: str) -> Recipe:
+    if row in _DEMO_LABELS:
+        return _few_labels_demo(row, augmenter)
     if row != DEMO_ROW:
         return recipes.recipe(f"{row}-{augmenter}")
     return replace(recipes.recipe("demo-default"), name=f"{row}-{augmenter}", augmenter=augmenter)
+
+
+def _few_labels_demo(row: str, augmenter: str) -> Recipe:
+    """The paper's setting on the shipped data, with a tiny network and few steps."""
+    small = recipes.recipe("demo-default")
+    return replace(
+        recipes.relabel(recipes.recipe(f"uda-paper-1000-{augmenter}"), _DEMO_LABELS[row]),
+        name=f"{row}-{augmenter}",
+        dataset=small.dataset,
+        model=small.model,
+        epochs=small.epochs,
+        epoch_steps=40,
+        unlabelled_batch_size=64,
+        evaluate_every=small.evaluate_every,
+        checkpoint_every=small.checkpoint_every,
+        log_every=small.log_every,
+        precision=small.precision,
+    )

@@ -91,6 +91,13 @@ def claims_sheet(claims: Sequence[Claim]) -> Sheet:
     )
 
 
+_FEW_LABELS = (
+    number("labels", "labels", "{:,}"),
+    number("steps", "steps", "{:,}"),
+    Column("split", "split"),
+)
+
+
 def runs_sheet(runs: Sequence[RunRecord]) -> Sheet:
     """A row for each run behind a table, with where it ran."""
     columns = (
@@ -98,6 +105,7 @@ def runs_sheet(runs: Sequence[RunRecord]) -> Sheet:
         Column("method", "method"),
         number("seed", "seed"),
         number("epochs", "epochs"),
+        *(_FEW_LABELS if any(run.few_labels for run in runs) else ()),
         number("accuracy", "test accuracy", "{:.2%}"),
         number("loss", "training loss", "{:.4f}"),
         Column("seconds", "time", duration, numeric=True),
@@ -122,11 +130,15 @@ def _run_row(run: RunRecord) -> dict[str, Any]:
     versions = {"Python": last.get("python"), "CUDA": last.get("cuda")}
     versions |= {name: packages.get(name) for name in ("torch", "triton", "divaug")}
     commits = dict.fromkeys(short_commit(start) for start in run.starts)
+    few = run.few_labels
     return {
         "network": f"{run.recipe.dataset}, {run.recipe.model}",
         "method": method(run.recipe.augmenter).title(run.recipe),
         "seed": run.recipe.seed,
         "epochs": run.recipe.epochs,
+        "labels": few.labels if few else None,
+        "steps": few.steps if few else None,
+        "split": few.split if few else None,
         "accuracy": run.accuracy,
         "loss": run.last.loss,
         "seconds": run.working_seconds,

@@ -7,7 +7,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ADVERSARIAL", "Printed", "cost", "printed", "random_baseline"]
+__all__ = [
+    "ADVERSARIAL",
+    "Printed",
+    "PrintedError",
+    "cost",
+    "printed",
+    "random_baseline",
+    "semi_supervised",
+]
 
 #: A method of the paper's table that is not built here.
 ADVERSARIAL = "adversarial-autoaugment"
@@ -30,6 +38,30 @@ class Printed:
         return f"{self.accuracy:.1f}" + (f" ± {self.spread:.1f}" if self.spread else "")
 
 
+@dataclass(frozen=True)
+class PrintedError:
+    """A cell of the paper's semi-supervised table: error in percent, and what it was reached in.
+
+    Args:
+        error: as printed.
+        spread: the deviation printed after ±.
+        steps: of each trial.
+        trials: how many.
+
+    Example:
+        >>> str(PrintedError(7.37, 0.15, 200_000, 4))
+        '7.37 ± 0.15'
+    """
+
+    error: float
+    spread: float
+    steps: int
+    trials: int
+
+    def __str__(self) -> str:
+        return f"{self.error:.2f} ± {self.spread:.2f}"
+
+
 @lru_cache(maxsize=1)
 def _content() -> Mapping[str, Any]:
     path = Path(__file__).parent / "data" / "paper.json"
@@ -50,6 +82,21 @@ def printed(row: str, augmenter: str) -> Printed | None:
 def random_baseline(row: str, augmenter: str) -> Printed | None:
     """The test accuracy that the paper's comparison with a random choice has; None for none."""
     return _cell(_content()["random_baseline"], row, augmenter)
+
+
+def semi_supervised(row: str, augmenter: str) -> PrintedError | None:
+    """The test error that the paper's semi-supervised table has; None for what it has not.
+
+    Example:
+        >>> semi_supervised("uda-paper-1000", "divaug").error
+        6.94
+    """
+    table = _content()["semi_supervised"]
+    found = table["errors"].get(row, {}).get(augmenter)
+    if found is None:
+        return None
+    error, spread = found
+    return PrintedError(error, spread, table["steps"], table["trials"])
 
 
 def cost(augmenter: str) -> float | None:

@@ -20,6 +20,7 @@ from divaug.reproduction.identity import cost_hash, measurement_hash, run_hash
 __all__ = [
     "CostRecord",
     "EpochRecord",
+    "FewLabels",
     "MeasurementRecord",
     "RunRecord",
     "machine_of",
@@ -74,6 +75,9 @@ class EpochRecord:
         test_loss: likewise.
         seconds: since the run began, over all starts.
         kept: what the augmenter kept; None for methods that do not choose.
+        labelled_loss: with few labels, mean over the epoch; NaN elsewhere, as the next two.
+        unlabelled_loss: likewise.
+        confident: share of the unlabelled images that were believed.
     """
 
     number: int
@@ -84,6 +88,28 @@ class EpochRecord:
     test_loss: float
     seconds: float
     kept: Kept | None = None
+    labelled_loss: float = math.nan
+    unlabelled_loss: float = math.nan
+    confident: float = math.nan
+
+
+@dataclass(frozen=True)
+class FewLabels:
+    """What a run with unlabelled images adds to its record.
+
+    Args:
+        labels: labelled images.
+        unlabelled: unlabelled images, the labelled ones among them.
+        seed: that the split was drawn with.
+        split: sixteen hexadecimal digits that follow from which images are labelled.
+        steps: that the run took.
+    """
+
+    labels: int
+    unlabelled: int
+    seed: int
+    split: str
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -97,6 +123,7 @@ class RunRecord:
         side_by_side: most runs that shared the device with it, itself included.
         time: kind of work → seconds, over all starts; see `divaug.training.clock`.
         epochs: all of them.
+        few_labels: split and steps; None where every image has its label.
     """
 
     recipe: Recipe
@@ -105,6 +132,7 @@ class RunRecord:
     side_by_side: int
     time: Mapping[str, float]
     epochs: tuple[EpochRecord, ...]
+    few_labels: FewLabels | None = None
 
     @property
     def hash(self) -> str:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -58,6 +58,15 @@ class Store:
         ]
         return sorted(found, key=lambda one: one.scorer.seed)
 
+    def lengths(self, recipe: Recipe) -> set[int]:
+        """For how many epochs a recipe was run, its schedule stretched to them."""
+        wanted = cell_hash(recipe)
+        return {
+            run.recipe.epochs
+            for run in self.runs.values()
+            if cell_hash(replace(run.recipe, epochs=recipe.epochs)) == wanted
+        }
+
     def fingerprints(self) -> dict[str, str]:
         """Dataset → fingerprint of the data that runs saw."""
         return {str(run.data["name"]): str(run.data["fingerprint"]) for run in self.runs.values()}
@@ -67,6 +76,8 @@ class Store:
         epochs: dict[str, set[int]] = {}
         for run in self.runs.values():
             images = f"{run.data['train_images']:,} training images"
+            if run.few_labels is not None:
+                images += f", {run.recipe.objective} with {run.few_labels.labels:,} labels"
             setting = f"{run.recipe.dataset}, {run.recipe.model}, {images}"
             epochs.setdefault(setting, set()).add(run.recipe.epochs)
         return "; ".join(
@@ -84,7 +95,8 @@ def read_store(folder: str | Path) -> Store:
     """Read every record of a folder; a folder that is not there has none.
 
     Raises:
-        ValueError: a file is no record, or two runs on one dataset saw different data.
+        ValueError: a file is no record, two runs on one dataset saw different data, or two runs
+            with one seed different labels.
     """
     where = Path(folder)
     store = Store(
@@ -93,6 +105,7 @@ def read_store(folder: str | Path) -> Store:
         _read(where / "costs", CostRecord),
     )
     _check_data(where, store)
+    _check_splits(where, store)
     return store
 
 
@@ -142,4 +155,19 @@ def _check_data(where: Path, store: Store) -> None:
             raise ValueError(
                 f"runs in {where} saw different data under the name {name!r}; keep records of "
                 "different data in different folders."
+            )
+
+
+def _check_splits(where: Path, store: Store) -> None:
+    """Methods are compared seed by seed, so a seed must stand for the same labelled images."""
+    seen: dict[tuple[object, ...], str] = {}
+    for run in store.runs.values():
+        if (few := run.few_labels) is None:
+            continue
+        key = (run.data["name"], few.unlabelled, few.labels, few.seed)
+        if seen.setdefault(key, few.split) != few.split:
+            raise ValueError(
+                f"runs in {where} with seed {few.seed} and {few.labels} labels of "
+                f"{run.data['name']!r} have different splits; methods are compared on one: keep "
+                "records of different splits in different folders."
             )

@@ -12,6 +12,7 @@ from divaug.reproduction.targets import (
     evolution,
     random_baseline,
     rotate,
+    semi_supervised,
     supervised,
 )
 from divaug.reproduction.targets.base import Target
@@ -30,6 +31,7 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
             evolution.TARGET,
             cost.TARGET,
             equal_cost.TARGET,
+            semi_supervised.TARGET,
         )
     }
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from divaug.operations.checks import unknown_name
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job, MeasureJob, TrainJob
-from divaug.reproduction.options import PAPER_ROW, Options, recipe_of
+from divaug.reproduction.options import PAPER_ROW, ROW_NAMES, Options, recipe_of
 from divaug.reproduction.outcomes import Outcome
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.store import Store
@@ -45,6 +45,7 @@ class Target:
         analyse: makes tables and figures from the records.
         rows: dataset and network, where nobody asks for others.
         many_rows: whether its tables can show more than one row.
+        known_rows: those it may be asked for.
         later: in words, what follows from a stage whose records are not there yet.
     """
 
@@ -55,14 +56,18 @@ class Target:
     analyse: Callable[[Findings], Outcome]
     rows: tuple[str, ...] = (PAPER_ROW,)
     many_rows: bool = False
+    known_rows: tuple[str, ...] = ROW_NAMES
     later: str = ""
 
     def plan(self, options: Options, store: Store, device: str | None = None) -> Plan:
         """The target as the options narrow it.
 
         Raises:
-            ValueError: a method that the target does not have, or more rows than it shows.
+            ValueError: a method or row that the target does not have, or more rows than it shows.
         """
+        for row in options.rows:
+            if row not in self.known_rows:
+                raise ValueError(unknown_name(f"row of {self.name}:", row, self.known_rows))
         if len(options.rows) > 1 and not self.many_rows:
             raise ValueError(f"`{self.name}` shows one row, got {', '.join(options.rows)}.")
         for name in options.methods:
@@ -74,7 +79,7 @@ class Target:
     def findings(self, options: Options, store: Store) -> Findings:
         """The records, through the options."""
         self.plan(options, store)  # refuses what is not known
-        return Findings(store, options, self.rows, self.methods)
+        return Findings(store, options, self.rows, self.methods, self.known_rows)
 
     def outcome(self, options: Options, store: Store) -> Outcome:
         """What the records come to; runs that were shrunk are called so."""

@@ -1,0 +1,190 @@
+"""The table of semi-supervised training: error by labels and method, with the steps it took."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from divaug.reproduction.drawing import Line, lines
+from divaug.reproduction.findings import Findings
+from divaug.reproduction.methods import method
+from divaug.reproduction.options import FEW_LABELS_ROWS
+from divaug.reproduction.outcomes import (
+    Claim,
+    Drawing,
+    Outcome,
+    claims_sheet,
+    provenance,
+    runs_sheet,
+)
+from divaug.reproduction.sheets import Column, Sheet, number, percent, spread
+from divaug.reproduction.summaries import Summary, summarize
+from divaug.reproduction.targets.base import Target, cells
+from divaug.reproduction.targets.few_labels import Block, blocks
+
+__all__ = ["TARGET"]
+
+_METHODS = ("randaugment", "randaugment-xS", "trivialaugment", "random", "divaug")
+
+
+def _against(key: str, name: str) -> Column:
+    def show(s: Summary) -> str:
+        return f"{s.show(2, 100, sign=True)} (n = {s.n})"
+
+    return Column(key, name, show, numeric=True)
+
+
+_COLUMNS = (
+    number("labels", "labels", "{:,}"),
+    Column("method", "method"),
+    Column("paper", "paper, error %", numeric=True),
+    number("paper_steps", "paper, steps", "{:,}"),
+    percent("error", "ours, error %"),
+    number("n", "n"),
+    number("steps", "ours, steps", "{:,}"),
+    _against("over_randaugment", "against RandAugment"),
+    _against("over_random", "against random"),
+    spread("trained", "VD trained"),
+)
+_NOTE = (
+    "Test error after the last step, mean ± sample standard deviation over n seeds (n = 1: no "
+    "spread); the paper's is the mean of four trials with their deviation. A run with fewer steps "
+    "has the whole schedule in them. Against another method: difference in error, below 0 where "
+    "there is less of it, over n pairs of runs with one seed and so with the same labelled images. "
+    "VD trained: Variance Diversity of the views trained on, mean over the run."
+)
+
+
+def _table(block: Block) -> Iterator[dict[str, Any]]:
+    for name in block.findings.methods:
+        runs, printed = block.runs(name), block.printed(name)
+        yield {
+            "labels": block.labels,
+            "method": method(name).title(block.recipe(name)),
+            "paper": printed,
+            "paper_steps": printed.steps if printed else None,
+            "error": summarize(block.errors(name).values()),
+            "n": len(runs),
+            "steps": block.steps,
+            "over_randaugment": block.difference(name, "randaugment"),
+            "over_random": block.difference(name, "random"),
+            "trained": summarize(run.trained_diversity for run in runs),
+        }
+
+
+def _sheet(family: str, some: Sequence[Block]) -> Sheet:
+    one, runs = some[0].recipe("divaug"), [run for block in some for run in block.all_runs]
+    return Sheet(
+        family,
+        f"Test error, {family}: {one.dataset}, {one.model}",
+        _COLUMNS,
+        tuple(row for block in some for row in _table(block)),
+        tuple(note for note in (_NOTE, provenance(runs)) if note),
+    )
+
+
+def _shortened(some: Sequence[Block]) -> list[str]:
+    """A sentence on runs whose schedule is not as long as the paper's."""
+    printed = [(block, block.printed("divaug")) for block in some if block.all_runs]
+    pairs = [(block.steps, one.steps) for block, one in printed if one]
+    others = sorted({ours for ours, theirs in pairs if ours is not None and ours != theirs})
+    if not others:
+        return []
+    shown = " and ".join(f"{steps:,}" for steps in others)
+    return [
+        f"Not the paper's schedule: runs of {shown} steps stand beside its {pairs[0][1]:,}. "
+        "Compare methods with each other, not their errors with the paper's."
+    ]
+
+
+def _claim(block: Block) -> Claim | None:
+    ours, theirs = block.printed("divaug"), block.printed("randaugment")
+    if ours is None or theirs is None:
+        return None
+    gain = theirs.error - ours.error
+    text = (
+        f"with {block.labels:,} labels DivAug errs {gain:.2f} points less than RandAugment, after "
+        f"{ours.steps:,} steps"
+    )
+    found = block.difference("divaug", "randaugment")
+    if found is None:
+        return Claim(text, None)
+    shown = f"{found.show(2, 100, sign=True)} points after {block.steps:,} steps, n = {found.n}"
+    if found.std is not None and abs(found.mean) <= found.std:
+        shown += "; the mean difference is no larger than its spread"
+    return Claim(text, found.mean < 0, shown)
+
+
+def _trend(some: Sequence[Block]) -> Claim:
+    """Whether fewer labels mean a larger gain, among runs of one length, the longest that say."""
+    text = "the gain of DivAug over RandAugment is largest where labels are fewest"
+    for epochs in sorted({block.epochs for block in some}, reverse=True):
+        found = {
+            block.labels: (difference, block.steps)
+            for block in some
+            if block.epochs == epochs
+            and (difference := block.difference("divaug", "randaugment")) is not None
+        }
+        if len(found) > 1:
+            gains = {labels: -one.mean for labels, (one, _) in sorted(found.items())}
+            shown = ", ".join(
+                f"{labels:,} labels: {100 * gain:+.2f} (n = {found[labels][0].n})"
+                for labels, gain in gains.items()
+            )
+            first = next(iter(gains))
+            steps = found[first][1]
+            holds = all(gains[first] > gain for labels, gain in gains.items() if labels != first)
+            return Claim(text, holds, f"{shown}; after {steps:,} steps")
+    return Claim(text, None)
+
+
+def _claims(some: Sequence[Block]) -> list[Sheet]:
+    stated = [(block, claim) for block in some if (claim := _claim(block)) is not None]
+    if not stated:
+        return []
+    trend = _trend([block for block, _ in stated])
+    return [claims_sheet([*(claim for _, claim in stated), trend])]
+
+
+def _draw(block: Block) -> list[Drawing]:
+    """Test error over the steps, first seed."""
+    found = []
+    for name in block.findings.methods:
+        for run in block.runs(name)[:1]:
+            assert run.few_labels is not None
+            each = run.few_labels.steps // run.recipe.epochs
+            points = [(each * e.number, 100 * (1 - e.test_accuracy)) for e in run.epochs]
+            real = [point for point in points if point[1] == point[1]]  # NaN: not evaluated then
+            found.append(Line(method(name).title(run.recipe), real))
+    if not found:
+        return []
+    title = f"Test error, {block.family} with {block.labels:,} labels, {block.steps:,} steps"
+    figure = lines(found, "step", "test error, %")
+    return [Drawing(f"error-{block.row}-{block.steps}", title, f"{title}, over the run", figure)]
+
+
+def _analyse(findings: Findings) -> Outcome:
+    found = blocks(findings)
+    runs = [run for block in found for run in block.all_runs]
+    families: dict[str, list[Block]] = {}
+    for block in found:
+        families.setdefault(block.family, []).append(block)
+    sheets = [_sheet(family, some) for family, some in families.items()]
+    return Outcome(
+        TARGET.name,
+        TARGET.title,
+        (*sheets, *_claims(found), *((runs_sheet(runs),) if runs else ())),
+        tuple(drawing for block in found for drawing in _draw(block)),
+        tuple(_shortened(found)),
+        empty=not runs,
+    )
+
+
+TARGET = Target(
+    "semi-supervised",
+    "Semi-supervised training with few labels (Table 4)",
+    _METHODS,
+    (lambda plan: cells(plan),),
+    _analyse,
+    rows=tuple(row for row in FEW_LABELS_ROWS if row.startswith("uda-paper-")),
+    many_rows=True,
+    known_rows=FEW_LABELS_ROWS,
+)
