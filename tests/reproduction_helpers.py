@@ -10,10 +10,24 @@ from divaug.operations import OPERATIONS
 from divaug.recipes import recipe
 from divaug.reporting.lines import Kept
 from divaug.reproduction.options import DEMO_ROW, Options
-from divaug.reproduction.records import EpochRecord, RunRecord
+from divaug.reproduction.records import EpochRecord, FewLabels, RunRecord
 
 #: Three steps of twenty images an epoch.
 OPTIONS = Options((DEMO_ROW,), (), 1, 2, 0.02, ("batch_size=20",))
+
+#: Rows with few labels: three steps of ten labelled and sixteen unlabelled images an epoch. All
+#: predictions are believed and none is sharpened, so that in so few steps methods differ.
+FEW_LABELS = Options(
+    ("fashion_mnist_small-uda-50",),
+    (),
+    1,
+    2,
+    0.05,
+    (
+        "batch_size=10", "unlabelled_batch_size=16", "epoch_steps=3", "confidence=0.0",
+        "temperature=1.0", "unlabelled_weight=1.0", "learning_rate=0.1", "annealing=none",
+    ),
+)  # fmt: skip
 
 
 def write_data(path, num_test=50):
@@ -39,6 +53,18 @@ def kept(epoch):
     applied = {name: count // 2 for name, count in counts.items()}
     probability = {name: 0.5 + 0.0123456 * i for i, name in enumerate(OPERATIONS)}
     return Kept(applied, counts, probability, 0.123456, 0.0987654)
+
+
+def made_semi_run(augmenter="divaug", epochs=20, accuracy=0.9, row="uda-paper-1000", **changes):
+    """A record that no run wrote: few labels, 1,000 steps an epoch."""
+    one = replace(recipe(f"{row}-{augmenter}"), epochs=epochs, **changes)
+    epoch = EpochRecord(
+        1, 1.5, 0.5, 0.2, math.nan, math.nan, 9.0, None, 1.0, 0.1, 0.75
+    )  # fmt: skip
+    lines = [replace(epoch, number=e) for e in range(1, epochs)]
+    lines.append(replace(epoch, number=epochs, test_accuracy=accuracy, test_loss=0.3))
+    few = FewLabels(one.labels, 50_000, one.seed, f"{one.labels:08}{one.seed:08}", 1000 * epochs)
+    return RunRecord(one, DATA, (PLACE,), 1, TIME, tuple(lines), few)
 
 
 def made_run(epochs=3, **changes):

@@ -15,7 +15,7 @@ from divaug.reproduction.outcomes import (
     provenance,
     runs_sheet,
 )
-from divaug.reproduction.sheets import Column, Sheet, number, percent, spread
+from divaug.reproduction.sheets import Column, Sheet, number, percent
 from divaug.reproduction.summaries import Summary, summarize
 from divaug.reproduction.targets.base import Target, cells
 from divaug.reproduction.targets.few_labels import Block, blocks
@@ -42,14 +42,15 @@ _COLUMNS = (
     number("steps", "ours, steps", "{:,}"),
     _against("over_randaugment", "against RandAugment"),
     _against("over_random", "against random"),
-    spread("trained", "VD trained"),
+    Column("trained", "VD trained", lambda s: s.show(4), numeric=True),
 )
 _NOTE = (
     "Test error after the last step, mean ± sample standard deviation over n seeds (n = 1: no "
     "spread); the paper's is the mean of four trials with their deviation. A run with fewer steps "
     "has the whole schedule in them. Against another method: difference in error, below 0 where "
     "there is less of it, over n pairs of runs with one seed and so with the same labelled images. "
-    "VD trained: Variance Diversity of the views trained on, mean over the run."
+    "VD trained: Variance Diversity of the views trained on, mean over the run; with one view "
+    "there is none."
 )
 
 

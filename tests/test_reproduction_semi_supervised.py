@@ -1,0 +1,351 @@
+"""The semi-supervised table on the shipped data: errors, steps, splits, and once more."""
+
+import csv
+import json
+import math
+import shutil
+import statistics
+import time
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from divaug.cli import app
+from divaug.recipes import FAMILIES, recipe
+from divaug.reproduction import TARGETS, Work, list_target, read_store, redraw, reproduce
+from divaug.reproduction.estimates import Estimator
+from divaug.reproduction.formats import from_text, to_text
+from divaug.reproduction.identity import cell_hash, split_mark
+from divaug.reproduction.jobs import TrainJob
+from divaug.reproduction.options import FEW_LABELS_ROWS, Options, recipe_of
+from divaug.reproduction.sheets import NOT_RUN
+from divaug.reproduction.store import Store, save
+from divaug.reproduction.work import End, Shelf
+from divaug.training.splits import draw_split
+from tests.reproduction_helpers import FEW_LABELS, made_run, made_semi_run, write_data
+
+NAME = "semi-supervised"
+METHODS = ("randaugment", "randaugment-xS", "trivialaugment", "random", "divaug")
+TITLES = (
+    "RandAugment",
+    "RandAugment, 2 views",
+    "TrivialAugment",
+    "random 2 of 4",
+    "DivAug (k-means++)",
+)
+ROWS = ("fashion_mnist_small-uda-50", "fashion_mnist_small-uda-100")
+WHOLE = replace(FEW_LABELS, rows=ROWS)
+TWICE = replace(WHOLE, seeds=2, methods=("randaugment", "divaug"))
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    root = tmp_path_factory.mktemp("few")
+    return Work(root / "runs", root / "results", write_data(root / "small.npz"), "cpu")
+
+
+@pytest.fixture(scope="module")
+def done(work):
+    """Some cells, then two seeds of them, then the whole table."""
+    small = reproduce(NAME, replace(WHOLE, methods=("random",)), work)
+    return small, reproduce(NAME, TWICE, work), reproduce(NAME, WHOLE, work)
+
+
+def files(work):
+    """Row, augmenter and seed → head and epochs of a record, straight from the files."""
+    found = {}
+    for path in (work.results / "runs").iterdir():
+        head, *epochs = (json.loads(line) for line in path.read_text().splitlines())
+        one = head["recipe"]
+        row = one["name"].removesuffix(f"-{one['augmenter']}")
+        found[row, one["augmenter"], one["seed"]] = (head, epochs)
+    return found
+
+
+def table_of(folder, family="fashion_mnist_small-uda"):
+    with (folder / f"{family}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_list_goes_on_without_repeating(done):
+    small, twice, whole = done
+    assert [len(one.tally.done) for one in done] == [2, 8, 4]
+    assert [one.tally.skipped for one in done] == [0, 0, 6]
+    assert not small.tally.failed | twice.tally.failed | whole.tally.failed
+    assert {label.split(",")[1] for label in whole.tally.done} == {" 2 epochs of 3 steps"}
+
+
+def test_the_table_holds_what_the_records_hold(work, done):
+    rows, records = table_of(work.results / NAME), files(work)
+    wanted = [(row, name) for row in ROWS for name in METHODS]
+    assert [row["method"] for row in rows] == [*TITLES, *TITLES]
+    for (row, name), line in zip(wanted, rows, strict=True):
+        runs = {seed: records[row, name, seed] for seed in (0, 1) if (row, name, seed) in records}
+        errors = {seed: 1 - epochs[-1]["test_accuracy"] for seed, (_, epochs) in runs.items()}
+        assert int(line["labels"]) == int(row.rpartition("-")[2])
+        assert int(line["n"]) == len(runs) == (2 if name in TWICE.methods else 1)
+        assert float(line["error_mean"]) == pytest.approx(statistics.fmean(errors.values()))
+        spread = statistics.stdev(errors.values()) if len(errors) > 1 else None
+        assert line["error_std"] == ("" if spread is None else str(spread))
+        assert {head["few_labels"]["steps"] for head, _ in runs.values()} == {6}
+        assert line["steps"] == "6"
+        for other in ("randaugment", "random"):
+            theirs = {s: 1 - records[row, other, s][1][-1]["test_accuracy"] for s in runs
+                      if (row, other, s) in records}  # fmt: skip
+            differences = [errors[seed] - theirs[seed] for seed in theirs]
+            shown = line[f"over_{other}_mean"]
+            if other == name:
+                assert shown == ""
+            else:
+                assert float(shown) == pytest.approx(statistics.fmean(differences))
+                assert line[f"over_{other}_n"] == str(len(differences))
+    assert len({line["error_mean"] for line in rows}) > 2  # or the table could mix its cells up
+
+
+def test_what_is_printed_is_the_table(work, done):
+    text = (work.results / NAME / "table.md").read_text()
+    for line in table_of(work.results / NAME):
+        mean = f"{100 * float(line['error_mean']):.2f}"
+        error = f"{mean} ± {100 * float(line['error_std']):.2f}" if line["error_std"] else mean
+        start = f"| {line['labels']} | {line['method']} | — | — | {error} | {line['n']} | 6 |"
+        assert start in text
+
+
+def test_methods_share_the_split_of_their_seed(work, done):
+    """As a record says, as the run's file says, and as the seed alone says."""
+    for (row, name, seed), (head, _) in files(work).items():
+        job = TrainJob(recipe_of(row, name, seed, WHOLE))
+        given = json.loads((job.folder(work) / "split.json").read_text())["labelled"]
+        data, _ = Shelf(work.data).get(job.recipe)
+        few = head["few_labels"]
+        assert list(draw_split(data, job.recipe.labels, seed).labelled) == given
+        assert few["split"] == split_mark(given)
+        assert (few["labels"], few["unlabelled"], few["seed"]) == (len(given), 150, seed)
+    marks = {
+        (row, seed): h["few_labels"]["split"] for (row, _, seed), (h, _) in files(work).items()
+    }
+    assert len(set(marks.values())) == 4  # two rows, two seeds
+
+
+def test_records_hold_both_losses(work, done):
+    for head, epochs in files(work).values():
+        weight = head["recipe"]["unlabelled_weight"]
+        for epoch in epochs:
+            both = epoch["labelled_loss"] + weight * epoch["unlabelled_loss"]
+            assert epoch["loss"] == pytest.approx(both, rel=1e-4)
+            assert epoch["confident"] == 1.0
+    assert sum(path.stat().st_size for path in (work.results / "runs").iterdir()) < 14 * 6_000
+
+
+def test_the_same_table_comes_from_the_records_alone(work, done, tmp_path):
+    shutil.copytree(work.results / "runs", tmp_path / "runs")
+    _, written = redraw(NAME, WHOLE, tmp_path)
+    for path in written:
+        if path.suffix in (".csv", ".md", ".svg"):
+            assert path.read_bytes() == (work.results / NAME / path.name).read_bytes(), path.name
+
+
+def test_nothing_is_repeated(work, done):
+    blind = replace(work, data=work.results / "no-such-file.npz")
+    again = reproduce(NAME, replace(TWICE, methods=()), replace(blind, until=time.time() - 1))
+    assert again.tally.done == []
+    assert again.tally.end is End.TIME_UP  # the second seed of three methods is missing
+    assert reproduce(NAME, WHOLE, blind).tally.skipped == 10
+
+
+def test_a_run_that_is_stopped_goes_on_to_the_same_record(work, done, tmp_path):
+    job = TrainJob(recipe_of(ROWS[0], "divaug", 0, WHOLE))
+    late = Work(tmp_path / "runs", tmp_path / "results", work.data, "cpu", until=time.time() - 1)
+    shelf = Shelf(work.data)
+    assert [job.execute(late, shelf) for _ in range(2)] == [End.TIME_UP] * 2
+    assert job.execute(replace(late, until=None), shelf) is End.FINISHED
+    found, whole = (read_store(one.results).runs[job.hash] for one in (late, work))
+    assert found.few_labels == whole.few_labels
+    timeless = [[replace(e, seconds=0.0) for e in run.epochs] for run in (found, whole)]
+    assert timeless[0] == timeless[1]
+
+
+def test_the_command_draws_runs_of_any_length_and_names_their_steps(tmp_path):
+    """Nobody says for how many epochs: the records do."""
+    for accuracy, name in ((0.92, "randaugment"), (0.925, "random"), (0.93, "divaug")):
+        save(tmp_path, made_semi_run(name, 20, accuracy))
+    save(tmp_path, made_semi_run("divaug", 200, 0.94))
+    words = ["reproduce", NAME, "--from", str(tmp_path), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0
+    text = (tmp_path / "out" / "table.md").read_text()
+    for line in (
+        "| 1,000 | RandAugment | 7.37 ± 0.15 | 200,000 | —, not run | 0 | 200,000 |",
+        "| 1,000 | DivAug (k-means++) | 6.94 ± 0.12 | 200,000 | 6.00 | 1 | 200,000 | — |",
+        "| 1,000 | RandAugment | 7.37 ± 0.15 | 200,000 | 8.00 | 1 | 20,000 | — |",
+        "| 1,000 | random 2 of 4 | — | — | 7.50 | 1 | 20,000 | -0.50 (n = 1) | — |",
+        "| 1,000 | DivAug (k-means++) | 6.94 ± 0.12 | 200,000 | 7.00 | 1 | 20,000 | -1.00 (n = 1) |"
+        " -0.50 (n = 1) |",
+        "| 4,000 | DivAug (k-means++) | 5.40 ± 0.12 | 200,000 | —, not run | 0 | 200,000 |",
+    ):
+        assert line in text
+    assert "Not the paper's schedule: runs of 20,000 steps stand beside its 200,000." in text
+    # Whoever names a length gets that alone.
+    asked = outcome_of(tmp_path, Options(epochs=200))
+    assert {row["steps"] for row in asked.sheets[0].rows} == {200_000}
+    assert not any("schedule" in sentence for sentence in asked.sentences)
+
+
+def outcome_of(folder, options=None, name=NAME):
+    """The tables without their files."""
+    return TARGETS[name].outcome(options or Options(), read_store(folder))
+
+
+def verdicts(folder):
+    claims = next(sheet for sheet in outcome_of(folder).sheets if sheet.name == "claims")
+    return [(row["holds"], row["numbers"]) for row in claims.rows]
+
+
+def test_the_papers_claims_are_judged_seed_by_seed(tmp_path):
+    assert [holds for holds, _ in verdicts(tmp_path)] == [NOT_RUN] * 4
+    for seed, gain in enumerate((0.01, 0.03)):
+        save(tmp_path, made_semi_run("randaugment", 20, 0.9, seed=seed))
+        save(tmp_path, made_semi_run("divaug", 20, 0.9 + gain, seed=seed))
+    save(tmp_path, made_semi_run("randaugment", 20, 0.95, "uda-paper-4000"))
+    save(tmp_path, made_semi_run("divaug", 20, 0.94, "uda-paper-4000"))
+    few, some, many, trend = verdicts(tmp_path)
+    assert few == ("yes", "-2.00 ± 1.41 points after 20,000 steps, n = 2")
+    assert some == (NOT_RUN, "")
+    assert many == ("no", "+1.00 points after 20,000 steps, n = 1")
+    assert trend == (
+        "yes",
+        "1,000 labels: +2.00 (n = 2), 4,000 labels: -1.00 (n = 1); after 20,000 steps",
+    )
+    save(tmp_path, made_semi_run("divaug", 20, 0.99, "uda-paper-2000"))
+    save(tmp_path, made_semi_run("randaugment", 20, 0.9, "uda-paper-2000"))
+    assert verdicts(tmp_path)[3][0] == "no"
+
+
+def test_other_families_have_tables_of_their_own_and_no_number_of_the_paper(tmp_path):
+    save(tmp_path, made_semi_run("divaug", 20, 0.95, "fixmatch-1000"))
+    outcome = outcome_of(tmp_path)
+    assert [sheet.name for sheet in outcome.sheets] == ["uda-paper", "fixmatch", "claims", "runs"]
+    rows = {row["method"]: row for row in outcome.sheets[1].rows}
+    assert rows["DivAug (k-means++)"]["error"].mean == pytest.approx(0.05)
+    assert {row["paper"] for row in rows.values()} == {None}
+    assert not any(row["n"] for row in outcome.sheets[0].rows)
+
+
+def test_another_number_of_labels_has_no_number_of_the_paper(tmp_path):
+    save(tmp_path, made_semi_run("divaug", 20, 0.9, labels=500))
+    given = Options(("uda-paper-1000",), ("divaug",), changes=("labels=500",))
+    (row,) = outcome_of(tmp_path, given).sheets[0].rows
+    assert (row["labels"], row["n"], row["paper"]) == (500, 1, None)
+
+
+def test_supervised_tables_hold_no_run_with_few_labels(tmp_path):
+    save(tmp_path, made_semi_run())
+    assert [name for name in TARGETS if not outcome_of(tmp_path, name=name).empty] == [NAME]
+    save(tmp_path, made_run(200))
+    assert outcome_of(tmp_path, name="supervised").sheets[0].name.startswith("cifar10-")
+    assert "uda with 1,000 labels, 20 epochs" in read_store(tmp_path).describe()
+
+
+def test_every_row_has_all_methods_in_one_setting():
+    """But for the augmenter all recipes of a row are alike, whatever the number of views."""
+    for row in FEW_LABELS_ROWS:
+        alike = {
+            cell_hash(replace(recipe_of(row, name, 0, Options()), augmenter="none"))
+            for name in METHODS
+        }
+        assert len(alike) == 1
+    assert TARGETS[NAME].rows == ("uda-paper-1000", "uda-paper-2000", "uda-paper-4000")
+    paper = recipe_of("uda-paper-2000", "divaug", 0, Options())
+    assert paper == recipe("uda-paper-2000-divaug")
+    assert paper.epochs * paper.epoch_steps == 200_000
+
+
+def test_a_small_row_is_the_papers_setting_on_shipped_data():
+    found = recipe_of(ROWS[0], "divaug", 0, Options()).differences(FAMILIES["uda-paper"])
+    assert set(found) == {
+        "dataset", "model", "epochs", "epoch_steps", "labels", "warmup", "unlabelled_batch_size",
+        "evaluate_every", "checkpoint_every", "log_every", "precision",
+    }  # fmt: skip
+
+
+def test_a_record_with_few_labels_is_read_back_as_it_was_written():
+    text = to_text(made_semi_run())
+    found = from_text(text)
+    assert to_text(found) == text
+    assert found.few_labels == made_semi_run().few_labels
+    assert (found.last.unlabelled_loss, found.last.confident) == (0.1, 0.75)
+    assert "few_labels" not in to_text(made_run())
+    assert math.isnan(from_text(to_text(made_run())).last.confident)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"labels": 4000}, "4000 labels"),
+        ({"seed": 3}, "seed 3"),
+        ({"steps": 200_000}, "must have 20000 steps"),
+        (None, "a split goes with unlabelled images"),
+    ],
+)
+def test_a_record_at_odds_with_itself_is_refused(change, named):
+    """A shortened run cannot be made to look like a whole one by its line alone."""
+    head, *rest = to_text(made_semi_run()).splitlines()
+    content = json.loads(head)
+    content["few_labels"] = None if change is None else content["few_labels"] | change
+    with pytest.raises(ValueError, match=named):
+        from_text("\n".join([json.dumps(content), *rest]))
+
+
+def test_different_splits_under_one_seed_are_refused(tmp_path):
+    save(tmp_path, made_semi_run())
+    save(tmp_path, made_semi_run(seed=1))
+    read_store(tmp_path)  # another seed may have another split
+    other = made_semi_run("random")
+    save(tmp_path, replace(other, few_labels=replace(other.few_labels, split="f" * 16)))
+    with pytest.raises(ValueError, match=r"seed 0 and 1000 labels .* different splits"):
+        read_store(tmp_path)
+
+
+def test_a_split_that_no_seed_drew_is_refused(work, tmp_path):
+    job = TrainJob(recipe_of(ROWS[0], "random", 0, replace(WHOLE, epochs=1)))
+    here = Work(tmp_path / "runs", tmp_path / "results", work.data, "cpu", until=time.time() - 1)
+    assert job.execute(here, Shelf(work.data)) is End.TIME_UP
+    path = job.folder(here) / "split.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"seed": None}))
+    with pytest.raises(ValueError, match="not drawn from a seed"):
+        job.execute(replace(here, until=None), Shelf(work.data))
+
+
+def test_estimates_come_from_semi_supervised_steps(tmp_path):
+    """20 epochs of 1,000 steps; S views without scores cost less by scores and choice."""
+    paper = recipe("uda-paper")
+    case = {
+        "recipe": paper.to_dict(),
+        "step_ms": {"median": 20.0},
+        "parts_ms": {"score": 6.0, "select": 1.0},
+        "environment": {"gpu": "Some GPU"},
+    }
+    steps = tmp_path / "semi-step.json"
+    steps.write_text(json.dumps({"cases": [case]}))
+    there = Estimator(Store(), "cpu", "Some GPU", tmp_path / "none.json", steps)
+
+    def seconds(row, name):
+        return there.seconds(TrainJob(recipe_of(row, name, 0, Options(epochs=20))))
+
+    assert seconds("uda-paper-1000", "divaug") == pytest.approx(400)
+    assert seconds("uda-paper-4000", "divaug") == pytest.approx(400)
+    assert seconds("uda-paper-1000", "random") == pytest.approx(260)
+    assert seconds("uda-paper-1000", "randaugment") is None
+    assert seconds("fixmatch-1000", "divaug") is None  # another batch and one pass
+
+
+def test_the_list_without_timings_says_unknown_and_who_knows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where nobody has timed anything
+    work = Work(tmp_path / "runs", tmp_path / "results", device="cpu")
+    table = list_target(NAME, Options(("uda-modern-1000",), ("divaug", "random"), epochs=20), work)
+    assert [row[1:4] for row in table.rows] == [
+        (f"train uda-modern-1000-{n}, 20 epochs of 1,000 steps, seed 0", "to do", "unknown")
+        for n in ("random", "divaug")
+    ]
+    assert "bench step --objective uda" in table.notes[1]
