@@ -9,7 +9,7 @@ import pytest
 from tools import update_docs
 
 from divaug.reproduction.store import save
-from tests.reproduction_helpers import made_run
+from tests.reproduction_helpers import made_run, made_semi_run
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -62,6 +62,7 @@ def test_the_tables_of_results_come_from_the_records(tmp_path, monkeypatch):
     try:
         assert set(texts(tmp_path / "empty").values()) == {"Nothing was run yet."}
         save(tmp_path, made_run(200))
+        save(tmp_path, made_semi_run("divaug", 20, 0.9))
         found = texts(tmp_path)
     finally:
         for one in caches:
@@ -70,6 +71,9 @@ def test_the_tables_of_results_come_from_the_records(tmp_path, monkeypatch):
         line = next(text for text in found[name].splitlines() if "DivAug (k-means++)" in text)
         assert line.split(" | ")[1:4] == ["96.9 ± 0.1", "90.00", "1"]
         assert "—, not run" in found[name]
+    text = found["results-semi-supervised"]
+    assert "| DivAug (k-means++) | 6.94 ± 0.12 | 200,000 | 10.00 | 1 | 20,000 |" in text
+    assert text.startswith("Not the paper's schedule: runs of 20,000 steps")
     assert "(../results/evolution/evolution-operations.svg)" in found["results-evolution"]
     assert found["results-cost"] == "Nothing was run yet."
 
