@@ -174,6 +174,7 @@ def test_the_command_draws_runs_of_any_length_and_names_their_steps(tmp_path):
     words = ["reproduce", NAME, "--from", str(tmp_path), "--out", str(tmp_path / "out")]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0
+    assert "Not the paper's schedule" in result.output
     text = (tmp_path / "out" / "table.md").read_text()
     for line in (
         "| 1,000 | RandAugment | 7.37 ± 0.15 | 200,000 | —, not run | 0 | 200,000 |",

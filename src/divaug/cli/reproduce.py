@@ -111,6 +111,8 @@ def _finish(done: "Reproduced") -> None:
     if done.outcome.empty:
         typer.echo(NOTHING)
     else:
+        for sentence in done.outcome.sentences:
+            typer.echo(f"{sentence}\n")
         for sheet in main_sheets(done.outcome):
             show(sheet.table())
             typer.echo()
