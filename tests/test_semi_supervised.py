@@ -505,6 +505,30 @@ class TestSchedule:
         for labels, steps, total in ((2000, 7440, 198_400), (4000, 15_000, 200_000)):
             assert warmup_steps(recipes.relabel(self.recipe, labels), total) == steps
 
+    def test_labels_that_are_set_bring_the_warm_up_along(self):
+        for labels in (250, 4000):
+            changed = recipes.override(self.recipe, [f"labels={labels}", "epochs=20"])
+            assert changed == replace(recipes.relabel(self.recipe, labels), epochs=20)
+            assert changed.warmup == pytest.approx(120 / 6400 * labels / 1000)
+        # A warm-up of one's own is left alone, in either order; and so is one without a reason.
+        for texts in (["labels=4000", "warmup=0.1"], ["warmup=0.1", "labels=4000"]):
+            assert recipes.override(self.recipe, texts).warmup == 0.1
+        assert recipes.override(self.recipe, ["epochs=20"]).warmup == self.recipe.warmup
+
+    def test_all_labels_leave_a_warm_up_without_a_length(self):
+        """0 stands for all, and how many these are only the dataset knows."""
+        for change in (
+            lambda: recipes.relabel(self.recipe, 0),
+            lambda: recipes.override(self.recipe, ["labels=0"]),
+            lambda: recipes.relabel(replace(self.recipe, labels=0), 1000),
+        ):
+            with pytest.raises(ValueError, match=r"`labels` must be a number above 0.*50000"):
+                change()
+        assert recipes.override(self.recipe, ["labels=0", "warmup=0.2"]).warmup == 0.2
+        assert recipes.relabel(recipes.recipe("fixmatch"), 0).labels == 0
+        supervised = ["objective=supervised", "labels=0", "epoch_steps=0"]
+        assert recipes.override(self.recipe, supervised).warmup == self.recipe.warmup
+
     def test_no_step_falls_back_where_the_warm_up_ends(self):
         found = rates(self.recipe, torch.arange(2000), 2000)
         top = int(found.argmax())
