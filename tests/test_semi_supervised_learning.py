@@ -1,4 +1,4 @@
-"""Semi-supervised training learns: 64 images by heart, and more from 50 labels than they hold."""
+"""Semi-supervised training learns: views like originals, and more from 50 labels than they hold."""
 
 from dataclasses import replace
 
@@ -10,6 +10,7 @@ from divaug import recipes
 from divaug.datasets import load
 from divaug.training import train
 from divaug.training.progress import Silent
+from divaug.training.runs import read_metrics
 from divaug.training.splits import draw_split
 from tests.training_helpers import toy_data
 
@@ -52,11 +53,25 @@ def accuracy(recipe, data, out, unlabelled=None):
 
 
 @pytest.mark.parametrize("objective", ["uda", "fixmatch"])
-def test_64_images_are_learnt_by_heart(tmp_path, objective):
+def test_the_unlabelled_loss_brings_views_to_their_original(tmp_path, objective):
+    """Eight labels teach 64 easy images; that strong views are answered alike takes the other loss.
+
+    Measured with seeds 0 and 1: 1.2 without it and 0.7 with it, where 95 to 97 per cent of the
+    images are believed either way.
+    """
     data = toy_data(64)
     same = replace(data, test_images=data.train_images, test_labels=data.train_labels)
-    recipe = recipe_of(objective=objective, batch_size=32, unlabelled_batch_size=16, epoch_steps=40)
-    assert accuracy(recipe, same, tmp_path / "run") == 1.0
+    recipe = recipe_of(
+        objective=objective, labels=8, batch_size=8, unlabelled_batch_size=16, epochs=4,
+        epoch_steps=10,
+    )  # fmt: skip
+    last = {}
+    for weight in (0.0, 1.0):
+        out = tmp_path / str(weight)
+        assert accuracy(replace(recipe, unlabelled_weight=weight), same, out) == 1.0
+        last[weight] = read_metrics(out)[-1]
+        assert last[weight]["confident"] > 0.8
+    assert last[1.0]["unlabelled_loss"] < 0.8 * last[0.0]["unlabelled_loss"]
 
 
 def test_unlabelled_images_add_to_50_labels(clothes, tmp_path):
