@@ -574,7 +574,7 @@ class TestRecipes:
     def test_every_family_label_count_and_method_has_one(self):
         for family in ("uda-paper", "uda-modern", "fixmatch"):
             for labels in (1000, 2000, 4000):
-                for augmenter in ("randaugment", "trivialaugment", "random", "divaug"):
+                for augmenter in ("randaugment-uda", "randaugment", "random", "divaug"):
                     one = recipes.RECIPES[f"{family}-{labels}-{augmenter}"]
                     assert (one.labels, one.augmenter) == (labels, augmenter)
         assert recipes.recipe("UDA-Paper") == recipes.RECIPES["uda-paper-1000-divaug"]

@@ -13,9 +13,10 @@ __all__ = ["FAMILIES", "LABELS", "family_of", "relabel", "semi_supervised_recipe
 #: Numbers of labels that the paper's table has.
 LABELS = (1000, 2000, 4000)
 
-#: The strong augmentations that are compared: one view or S, chance, and DivAug.
+#: The strong augmentations that are compared: the paper's, others of one view or S, chance, DivAug.
 AUGMENTATIONS = (
-    "randaugment", "randaugment-xS", "trivialaugment", "trivialaugment-xS", "random", "divaug",
+    "randaugment-uda", "randaugment", "randaugment-xS", "trivialaugment", "trivialaugment-xS",
+    "random", "divaug",
 )  # fmt: skip
 
 _PAPER = Recipe(
