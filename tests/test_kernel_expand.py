@@ -108,6 +108,7 @@ class TestOnTheDevice:
                 None,
                 policies.RandAugment(3, 4),
                 policies.PBA(),
+                policies.SharedLevel(),
                 policies.Uniform("uda"),
             ):
                 expand(images, 8, policy, cifar10(), 1, step=when, epoch=when)

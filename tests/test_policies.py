@@ -224,6 +224,45 @@ def test_rand_augment_draws_fourteen_choices_equally_often_and_applies_them_all(
     assert_frequency((rotate > 0).sum(), len(rotate), 0.5)
 
 
+def test_shared_level_draws_20_operations_by_halves_at_one_level():
+    these = draws(policies.SharedLevel(), samples=8000)
+    known = [these.names.index(name) for name in SPACES["uda"]]
+    assert len(known) == 20
+    for k in range(2):
+        counts = torch.bincount(these.operation[..., k].flatten(), minlength=len(these.names))
+        assert_evenly_spread(counts[known])
+        assert_frequency(these.applied[..., k].sum(), these.applied[..., k].numel(), 0.5)
+    both = these.applied.all(-1)
+    assert_frequency(both.sum(), both.numel(), 0.25)  # two coins, not one
+    assert torch.equal(these.magnitude[..., 0], these.magnitude[..., 1])
+    assert_uniform(these.magnitude[..., 0])
+    assert (these.magnitude[:200, 0] != these.magnitude[:200, 1]).all()  # anew for each candidate
+
+
+# The authors' list: low and high end, between which a level leads; the first five are mirrored.
+ENDS = {
+    "ShearX": (-0.3, 0.3), "ShearY": (-0.3, 0.3), "TranslateX": (-0.45 * 48, 0.45 * 48),
+    "TranslateY": (-0.45 * 32, 0.45 * 32), "Rotate": (-30, 30), "Solarize": (0, 256),
+    "Posterize": (4, 8), "Contrast": (0.1, 1.9), "Color": (0.1, 1.9), "Brightness": (0.1, 1.9),
+    "Sharpness": (0.1, 1.9), "Cutout": (0, 0.2 * 48), "CropBilinear": (0, 0.1 * 48),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_shared_level_leads_from_the_low_to_the_high_end(name):
+    these = draws(policies.SharedLevel(), size=(32, 48))
+    here = these.operation == these.names.index(name)
+    level, found = these.magnitude[here].double(), these.argument[here].double()
+    low, high = ENDS[name]
+    expected = low + (high - low) * level
+    if name in list(ENDS)[:5]:
+        assert_frequency(((found > 0) == (expected > 0)).sum(), len(found), 0.5)
+        found, expected = found.abs(), expected.abs()
+    if name == "Posterize":
+        expected = expected.floor()
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
+
+
 def test_trivial_augment_draws_one_of_14_at_one_of_31_strengths():
     these = draws(policies.TrivialAugment(), samples=8000)
     counts = torch.bincount((these.operation + 1).flatten(), minlength=17)

@@ -200,7 +200,7 @@ CALLS = {
         for policy in (
             policies.Uniform(), policies.RandAugment(), policies.AutoAugment(),
             policies.FastAutoAugment(), policies.PBA(), policies.TrivialAugment(),
-            policies.Single(), policies.Identity(),
+            policies.SharedLevel(), policies.Single(), policies.Identity(),
         )
     },
 }  # fmt: skip

@@ -24,6 +24,7 @@ from divaug.policies import (
     Identity,
     Policy,
     RandAugment,
+    SharedLevel,
     Single,
     TrivialAugment,
     Uniform,
@@ -210,6 +211,7 @@ AUGMENTERS: Mapping[str, Callable[[Settings], Augmenter]] = MappingProxyType(
         "fast-autoaugment": lambda s: _views(s, FastAutoAugment(_published(s))),
         "pba": _pba,
         "trivialaugment": lambda s: _views(s, TrivialAugment()),
+        "randaugment-uda": lambda s: _views(s, SharedLevel()),
         "randaugment-xS": lambda s: _views(s, _randaugment(s), s.num_selected),
         "trivialaugment-xS": lambda s: _views(s, TrivialAugment(), s.num_selected),
         "random": partial(_selecting, method="uniform"),
@@ -223,5 +225,6 @@ AUGMENTERS: Mapping[str, Callable[[Settings], Augmenter]] = MappingProxyType(
     }
 )
 """Name → constructor. "none" is normalisation alone (of the centre, where the default augmentation
-crops to another size), "random" keeps S of E candidates by chance; "divaug-rotate-0.1" to "-0.9"
+crops to another size), "randaugment-uda" draws as the DivAug authors' semi-supervised code does,
+"random" keeps S of E candidates by chance; "divaug-rotate-0.1" to "-0.9"
 draw candidates with Rotate alone, at that probability."""

@@ -139,8 +139,8 @@ def _works(step: SemiStep, inputs: Inputs, hardware: Hardware) -> dict[str, Call
 
     def weaken() -> tuple[Tensor, Tensor]:
         given = batch.labelled
-        labelled = step.weakly(given.images, given.indices, Role.LABELLED)
-        return labelled, step.weakly(batch.images, batch.indices, Role.WEAK)
+        labelled = step.weakly(given.images, Role.LABELLED)
+        return labelled, step.weakly(batch.images, Role.WEAK)
 
     candidates, (labelled, originals) = widen(), weaken()
     views = (

@@ -64,12 +64,10 @@ def train(
     from divaug.training.distributed import wanted
     from divaug.training.interruption import exit_code
 
-    given = {"objective": objective, "seed": seed}
+    given = {"objective": objective, "seed": seed, "labels": labels}
     texts = [f"{name}={value}" for name, value in given.items() if value is not None]
     chosen = recipes.recipe(recipe or recipes.family_of(objective or ""))
     resolved = recipes.override(chosen, [*(changes or []), *texts])
-    if labels is not None:
-        resolved = recipes.relabel(resolved, labels)
     first = wanted().first
     result = run(
         resolved,

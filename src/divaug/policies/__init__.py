@@ -4,6 +4,7 @@ from divaug.policies.base import Policy, from_json
 from divaug.policies.pba import PBA
 from divaug.policies.published import AutoAugment, FastAutoAugment, Listed
 from divaug.policies.random import Identity, RandAugment, Single, TrivialAugment, Uniform
+from divaug.policies.shared_level import SharedLevel
 
 __all__ = [
     "PBA",
@@ -13,6 +14,7 @@ __all__ = [
     "Listed",
     "Policy",
     "RandAugment",
+    "SharedLevel",
     "Single",
     "TrivialAugment",
     "Uniform",

@@ -18,6 +18,7 @@ __all__ = [
     "Partners",
     "PolicyTable",
     "arguments_of",
+    "choose",
     "compile_table",
     "draw",
     "finish",
@@ -166,6 +167,12 @@ def draw(
         size: height and width of the images, for the places.
         partners: where second images come from.
     """
+    chosen = choose(table, stream, candidates)
+    return finish(chosen, stream, size, partners, table.operations)
+
+
+def choose(table: PolicyTable, stream: Stream, candidates: int) -> Choice:
+    """Draw operations with their coins and magnitudes for every sample of the stream: `[B,E,K]`."""
     row_word, p_word, coin, m_word = stream.words(
         Purpose.OPERATION, candidates, table.num_operations
     )
@@ -175,14 +182,13 @@ def draw(
     slot = torch.arange(table.num_operations, device=row.device)
     integers, floats = table.integers[row, slot], table.floats[row, slot]
     probability = floats[..., 0] + floats[..., 1] * uniform(p_word)
-    chosen = Choice(
+    return Choice(
         applied=(uniform(coin) < probability) & (integers[..., 0] >= 0),
         probability=probability,
         magnitude=floats[..., 2] + floats[..., 3] * _fraction(m_word, integers[..., 1]),
         integers=integers,
         floats=floats,
     )
-    return finish(chosen, stream, size, partners, table.operations)
 
 
 def _fraction(word: Tensor, levels: Tensor) -> Tensor:

@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from divaug.objectives import OBJECTIVES
 from divaug.operations.checks import unknown_name
 from divaug.recipes._recipe import Recipe
+from divaug.recipes._semi_supervised import warmup_with
 
 __all__ = ["override"]
 
@@ -28,12 +30,15 @@ _READ: Mapping[type, tuple[Callable[[str], Any], str]] = {
 def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
     """Return the recipe with fields replaced.
 
+    Another number of labels brings the warm-up along, as `relabel` does, unless that is set too.
+
     Args:
         recipe: what to start from.
         changes: texts like "epochs=3"; the value is read by the field's type.
 
     Raises:
-        ValueError: an unknown field (all are listed), or a value that its field does not allow.
+        ValueError: an unknown field (all are listed), or a value that its field does not allow, or
+            that `relabel` does not.
 
     Example:
         >>> from divaug.recipes import recipe
@@ -54,4 +59,7 @@ def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
             values[name] = read(text.strip())
         except (ValueError, KeyError):
             raise ValueError(f"`{name}` must be {expected}, got {text.strip()!r}.") from None
-    return replace(recipe, **values)
+    changed = replace(recipe, **values)
+    if "warmup" in values or OBJECTIVES[changed.objective].unlabelled is None:
+        return changed
+    return replace(changed, warmup=warmup_with(recipe, changed.labels))

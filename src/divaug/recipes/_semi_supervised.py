@@ -8,14 +8,15 @@ from dataclasses import replace
 
 from divaug.recipes._recipe import Recipe
 
-__all__ = ["FAMILIES", "LABELS", "family_of", "relabel", "semi_supervised_recipes"]
+__all__ = ["FAMILIES", "LABELS", "family_of", "relabel", "semi_supervised_recipes", "warmup_with"]
 
 #: Numbers of labels that the paper's table has.
 LABELS = (1000, 2000, 4000)
 
-#: The strong augmentations that are compared: one view or S, chance, and DivAug.
+#: The strong augmentations that are compared: the paper's, others of one view or S, chance, DivAug.
 AUGMENTATIONS = (
-    "randaugment", "randaugment-xS", "trivialaugment", "trivialaugment-xS", "random", "divaug",
+    "randaugment-uda", "randaugment", "randaugment-xS", "trivialaugment", "trivialaugment-xS",
+    "random", "divaug",
 )  # fmt: skip
 
 _PAPER = Recipe(
@@ -87,12 +88,28 @@ def relabel(recipe: Recipe, labels: int) -> Recipe:
     A warm-up keeps its number of passes over the labelled images, as in the authors' code: with
     more labels a pass is longer, and so is the warm-up.
 
+    Raises:
+        ValueError: a warm-up, and 0 for all labels in the recipe or asked for: how many these are
+            hangs on the dataset.
+
     Example:
         >>> relabel(FAMILIES["uda-paper"], 4000).warmup
         0.075
     """
-    longer = labels / recipe.labels if recipe.labels else 1.0
-    return replace(recipe, labels=labels, warmup=min(recipe.warmup * longer, 0.5))
+    return replace(recipe, labels=labels, warmup=warmup_with(recipe, labels))
+
+
+def warmup_with(recipe: Recipe, labels: int) -> float:
+    """The share of steps in which that recipe warms up with another number of labels."""
+    if not recipe.warmup or labels == recipe.labels:
+        return recipe.warmup
+    if not (labels and recipe.labels):
+        raise ValueError(
+            f"`labels` must be a number above 0 where a warm-up of {recipe.warmup:g} counts passes "
+            f"over the labelled images, got {labels} after {recipe.labels} (0 is all); write how "
+            "many there are, such as 50000 for CIFAR-10, or set `warmup` as well."
+        )
+    return min(recipe.warmup * labels / recipe.labels, 0.5)
 
 
 def semi_supervised_recipes() -> dict[str, Recipe]:

@@ -85,8 +85,8 @@ class SemiStep:
         # The network is asked in one autocast region and trained in another: see `autocast`.
         with self.hardware.autocast():
             views, _ = self.augment(batch.images, None, index=batch.indices, epoch=self.epoch)
-        labelled = self.weakly(batch.labelled.images, batch.labelled.indices, Role.LABELLED)
-        originals = self.weakly(batch.images, batch.indices, Role.WEAK)
+        labelled = self.weakly(batch.labelled.images, Role.LABELLED)
+        originals = self.weakly(batch.images, Role.WEAK)
         self.optimizer.zero_grad()
         given, original, augmented = self.predict(labelled, originals, views)
         supervised = self._supervised(given, batch.labelled.labels)
@@ -102,15 +102,26 @@ class SemiStep:
         losses = (loss.detach(), supervised.detach(), unlabelled.detach())
         self._count(losses, given.detach(), batch.labelled.labels, apart.detach(), mask)
 
-    def weakly(self, images: Tensor, index: Tensor, role: Role) -> Tensor:
-        """Crop and flip, drawn anew at every step, in each role by itself."""
+    def weakly(self, images: Tensor, role: Role) -> Tensor:
+        """Crop and flip, drawn anew at every step and place in it, in each role by itself.
+
+        Args:
+            images: uint8 `[B,C,H,W]`, this process's part of a batch.
+            role: what they are in the step for.
+
+        Returns:
+            Finished images `[B,C,H,W]`. One that stands in the batch twice, as happens where the
+            set is smaller than a batch, is drawn for twice.
+        """
+        # The place in the whole batch: the number of processes must not show.
+        start = len(images) * self.processes.rank
         candidates, _ = expand(
             images,
             1,
             Identity(),
             self.weak,
             seed_of(self.recipe.seed, role),
-            index,
+            torch.arange(start, start + len(images), device=images.device),
             step=self.optimizer.step_number,
             dtype=self.hardware.dtype,
             channels_last=self.hardware.channels_last,

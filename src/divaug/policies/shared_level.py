@@ -1,0 +1,90 @@
+"""RandAugment as the authors' semi-supervised code has it: one level for all operations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from divaug.operations.magnitude import Range, Rounding, Side
+from divaug.policies.base import TablePolicy
+from divaug.policies.checks import check_number, check_whole
+from divaug.policies.levels import NO_MAGNITUDE
+from divaug.policies.table import Entry, Partners, choose, finish
+from divaug.randomness import Stream
+from divaug.subpolicies import SubPolicies
+
+__all__ = ["SharedLevel"]
+
+_SOURCE = "the DivAug authors' code, semi-supervised list"
+
+
+def _mirrored(end: float, side: Side = Side.NONE) -> Range:
+    """From −end to end, and then either sign."""
+    return Range(0.0, 2 * end, _SOURCE, offset=-end, signed=True, side=side)
+
+
+_ENHANCE = Range(0.1, 1.8, _SOURCE)
+# A level leads from the low to the high end of a range; the space `uda` has the same values, sorted
+# by their strength. With one level for two operations that is not the same draw.
+_RANGES: dict[str, Range] = {
+    "ShearX": _mirrored(0.3),
+    "ShearY": _mirrored(0.3),
+    "TranslateX": _mirrored(0.45, Side.WIDTH),
+    "TranslateY": _mirrored(0.45, Side.HEIGHT),
+    "Rotate": _mirrored(30.0),
+    "AutoContrast": NO_MAGNITUDE,
+    "Invert": NO_MAGNITUDE,
+    "Equalize": NO_MAGNITUDE,
+    "Solarize": Range(0.0, 256.0, _SOURCE),
+    "Posterize": Range(4.0, 4.0, _SOURCE, rounding=Rounding.DOWN),
+    "Contrast": _ENHANCE,
+    "Color": _ENHANCE,
+    "Brightness": _ENHANCE,
+    "Sharpness": _ENHANCE,
+    "Cutout": Range(0.0, 0.2, _SOURCE, side=Side.WIDTH),
+    "FlipLR": NO_MAGNITUDE,
+    "FlipUD": NO_MAGNITUDE,
+    "Blur": NO_MAGNITUDE,
+    "Smooth": NO_MAGNITUDE,
+    "CropBilinear": Range(0.0, 0.1, _SOURCE, side=Side.WIDTH),
+}
+
+
+@dataclass(frozen=True)
+class SharedLevel(TablePolicy):
+    """n of the 20 operations of `uda` with replacement, each with one chance, all at one level.
+
+    The level is drawn anew for every candidate, uniformly from the low to the high end of a range;
+    where a range is symmetric about the identity, its middle changes nothing.
+
+    Args:
+        n: operations of a sub-policy, 2 in the authors' code.
+        probability: chance of each to be applied.
+    """
+
+    n: int = 2
+    probability: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_whole("n", self.n, 1, 16)
+        check_number("`probability`", self.probability, 0, 1)
+
+    def rows(self) -> Sequence[Sequence[Entry]]:
+        """One row an operation."""
+        p = (self.probability, self.probability)
+        return [[Entry(name, entry, p)] * self.n for name, entry in _RANGES.items()]
+
+    def draw(
+        self,
+        stream: Stream,
+        candidates: int,
+        size: tuple[int, int],
+        partners: Partners,
+        epoch: int | Tensor | None = None,  # noqa: ARG002 (a table does not change with the epoch)
+    ) -> SubPolicies:
+        """Draw `candidates` sub-policies for every sample of the stream: `[B,E,n]`."""
+        table = self.table(*size, stream.index.device)
+        chosen = choose(table, stream, candidates)
+        level = chosen.magnitude[..., :1].expand_as(chosen.magnitude).contiguous()
+        shared = replace(chosen, magnitude=level)
+        return finish(shared, stream, size, partners, table.operations)
