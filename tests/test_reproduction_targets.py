@@ -268,6 +268,18 @@ def test_cost_is_relative_to_randaugment(work, done):
     assert parts["RandAugment"]["score"] == ""
 
 
+def test_every_part_of_a_step_has_a_column(work, done):
+    rows = {row["method"]: row for row in read_csv(work, "cost", "parts")}
+    costs = {c.recipe.augmenter: c for c in read_store(work.results).costs.values()}
+    timed = set()
+    for name, cost in costs.items():
+        row = rows[METHODS[name].title(cost.recipe)]
+        timed |= set(cost.parts_ms)
+        for part, milliseconds in cost.parts_ms.items():
+            assert float(row[part]) == milliseconds
+    assert timed == set(next(iter(rows.values()))) - {"method"}  # and no column is always empty
+
+
 def test_equal_cost_gives_the_epochs_that_divaugs_time_is_worth(work, done):
     costs = {c.recipe.augmenter: c for c in read_store(work.results).costs.values()}
     ratio = costs["divaug"].step_ms["median"] / costs["randaugment"].step_ms["median"]

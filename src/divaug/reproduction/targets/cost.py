@@ -19,7 +19,7 @@ from divaug.reproduction.targets.base import Plan, Target, exists
 __all__ = ["TARGET", "timings"]
 
 _BASE = "randaugment"
-_PARTS = ("gather", "expand", "score", "select", "forward", "backward", "optimiser")
+_PARTS = ("data loading", "expand", "score", "select", "forward", "backward", "optimiser")
 _COLUMNS = (
     Column("method", "method"),
     number("paper", "paper, ×", "{:.1f}"),
