@@ -341,6 +341,18 @@ def test_the_first_seed_of_all_comes_before_the_second_of_any():
     assert [one.seed for one in recipes] == [0] * len(METHODS) + [1] * len(METHODS)
 
 
+@pytest.mark.parametrize(("name", "networks"), [("diversity", 1), ("affinity", 2), ("rotate", 1)])
+def test_each_seed_has_networks_that_measure(name, networks):
+    """The spread over networks is what an order of diversities is judged by."""
+    plan = TARGETS[name].plan(Options(seeds=3), Store())
+    trained, measured = (stage(plan) for stage in TARGETS[name].stages)
+    seeds = [job.scorer.seed for job in measured]
+    assert seeds == sorted(seeds)
+    assert len(measured) == 3 * networks * len(plan.methods)
+    assert {job.scorer for job in measured} <= {job.recipe for job in trained}
+    assert len({job.scorer for job in measured}) == 3 * networks
+
+
 def test_estimates_come_from_steps_timed_on_the_same_machine(work, done, tmp_path):
     """200 epochs of 390 steps; a random choice is a DivAug that scores nothing."""
     recipe = recipe_of(PAPER_ROW, "divaug", 0, Options())

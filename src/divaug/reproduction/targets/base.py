@@ -11,7 +11,7 @@ from divaug.reproduction.outcomes import Outcome
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.store import Store
 
-__all__ = ["Plan", "Target", "cells", "exists", "measurements", "runs_behind"]
+__all__ = ["Plan", "Target", "cells", "exists", "measurements", "runs_behind", "scorers"]
 
 
 @dataclass(frozen=True)
@@ -98,13 +98,24 @@ def cells(plan: Plan, methods: Sequence[str] | None = None) -> list[Job]:
 
 
 def measurements(plan: Plan, scorers: Sequence[str]) -> list[Job]:
-    """Measure every method with the scorers' networks of the first seed."""
+    """Measure every method with the scorers' networks; first with those of the first seed."""
     return [
-        MeasureJob(recipe_of(row, scorer, 0, plan.options), name)
+        MeasureJob(recipe_of(row, scorer, seed, plan.options), name)
+        for seed in range(plan.options.seeds)
         for row in plan.rows
         for scorer in scorers
         for name in plan.methods
         if exists(row, name)
+    ]
+
+
+def scorers(plan: Plan, names: Sequence[str]) -> list[Job]:
+    """Train the networks that measure others: one for each seed, as one network has no spread."""
+    return [
+        TrainJob(recipe_of(row, name, seed, plan.options))
+        for seed in range(plan.options.seeds)
+        for row in plan.rows
+        for name in names
     ]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.sheets import Column, Sheet, number
 from divaug.reproduction.summaries import Summary, correlate, summarize
+from divaug.reproduction.verdicts import Verdict, above, both
 
 __all__ = ["FIGURE_METHODS", "Seen", "correlations_sheet", "look", "ordered"]
 
@@ -100,11 +101,7 @@ def correlations_sheet(seen: Sequence[Seen], pairs: Sequence[tuple[str, _Value, 
     )
 
 
-def ordered(seen: Sequence[Seen], value: _Value, lower: Sequence[str], upper: str) -> bool | None:
+def ordered(seen: Sequence[Seen], value: _Value, lower: Sequence[str], upper: str) -> Verdict:
     """Whether a method's value lies above all the others'; None where one was not run."""
     by_name = {one.name: value(one) for one in seen}
-    above = by_name.get(upper)
-    others = [by_name.get(name) for name in lower]
-    if above is None or any(other is None for other in others):
-        return None
-    return all(other is not None and above.mean > other.mean for other in others)
+    return both(above(by_name.get(upper), by_name.get(name)) for name in lower)
