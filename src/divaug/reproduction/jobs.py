@@ -11,7 +11,7 @@ from divaug.reproduction.condensing import condense, note_neighbours
 from divaug.reproduction.identity import cost_hash, measurement_hash, run_hash
 from divaug.reproduction.methods import SCORERS
 from divaug.reproduction.records import MeasurementRecord, portable
-from divaug.reproduction.store import Store, save
+from divaug.reproduction.store import Store, read_store, save
 from divaug.reproduction.timing import this_machine, time_step
 from divaug.reproduction.watching import Watch
 from divaug.reproduction.work import End, Shelf, Work
@@ -77,33 +77,42 @@ class TrainJob:
 
     def execute(self, work: Work, shelf: Shelf) -> End:
         """Train from the start or from the last checkpoint, then write the record."""
+        end = self.train(work, shelf)
+        if end is End.FINISHED:
+            self.record(work, shelf)
+            if not work.keep_networks and self.recipe.augmenter not in SCORERS:
+                _trim(self.folder(work), 0)
+        return end
+
+    def record(self, work: Work, shelf: Shelf) -> None:
+        """Write the record of the run, which must have reached its end."""
+        save(work.results, condense(self.folder(work), shelf.get(self.recipe)[1]))
+
+    def train(self, work: Work, shelf: Shelf) -> End:
+        """Train from the start or from the last checkpoint; writes no record."""
         folder = self.folder(work)
-        data, about = shelf.get(self.recipe)
+        data, _ = shelf.get(self.recipe)
         begun = (folder / "recipe.json").is_file()
         # How often a run is logged may have changed since; the run goes on as it began.
         recipe = read_recipe(folder) if begun else self.recipe
-        if not _reached_end(folder, recipe):
-            if begun:
-                note_neighbours(folder, work.side_by_side)
-            elif folder.exists():  # a start that came to nothing
-                shutil.rmtree(folder)
-            watch = Watch(work.until)
-            result = train(
-                recipe,
-                folder,
-                data=data,
-                resume=begun,
-                device=work.device,
-                eager=work.eager,
-                reporter=watch,
-            )
-            note_neighbours(folder, work.side_by_side)
-            _trim(folder, 1)
-            if not result.finished:
-                return End.TIME_UP if watch.asked else End[result.signal or "SIGTERM"]
-        save(work.results, condense(folder, about))
-        if not work.keep_networks and recipe.augmenter not in SCORERS:
-            _trim(folder, 0)
+        if _reached_end(folder, recipe):
+            return End.FINISHED
+        if folder.exists() and not begun:  # a start that came to nothing
+            shutil.rmtree(folder)
+        # Noted before the first step: a start that is killed has shared the device too.
+        watch = Watch(work.until, lambda: note_neighbours(folder, work.side_by_side))
+        result = train(
+            recipe,
+            folder,
+            data=data,
+            resume=begun,
+            device=work.device,
+            eager=work.eager,
+            reporter=watch,
+        )
+        if not result.finished:
+            return End.TIME_UP if watch.asked else End[result.signal or "SIGTERM"]
+        _trim(folder, 1)
         return End.FINISHED
 
 
@@ -141,12 +150,10 @@ class MeasureJob:
 
     def execute(self, work: Work, shelf: Shelf) -> End:
         """Measure, and write the record."""
-        training = TrainJob(self.scorer)
-        folder = training.folder(work)
-        if not (_reached_end(folder, self.scorer) and checkpoints.find(folder / "checkpoints")):
-            end = training.execute(work, shelf)
-            if end is not End.FINISHED:
-                return end
+        end = self._make_network(work, shelf)
+        if end is not End.FINISHED:
+            return end
+        folder = TrainJob(self.scorer).folder(work)
         data, _ = shelf.get(self.scorer)
         found = measure_run(
             folder, [self.augmenter], data=data, views=self.views, device=work.device
@@ -160,6 +167,24 @@ class MeasureJob:
         )
         save(work.results, record)
         return End.FINISHED
+
+    def _make_network(self, work: Work, shelf: Shelf) -> End:
+        """Train the network where it is not at hand; a record that is there stays as it is."""
+        training = TrainJob(self.scorer)
+        folder = training.folder(work)
+        ended = _reached_end(folder, self.scorer)
+        if ended and checkpoints.find(folder / "checkpoints"):
+            return End.FINISHED
+        recorded = training.done(read_store(work.results))
+        if ended:  # its network was removed: nothing is left that could go on
+            if not recorded:
+                training.record(work, shelf)
+                recorded = True
+            shutil.rmtree(folder)
+        end = training.train(work, shelf)
+        if end is End.FINISHED and not recorded:
+            training.record(work, shelf)
+        return end
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ _COLUMNS = (
 _NOTE = (
     "Variance Diversity of S views of each training image, to networks trained without any "
     "augmentation, one for each seed. Accuracy: last epoch, over n seeds. Gain: over the default "
-    "augmentation, in so many pairs of runs with one seed. The paper's gains follow from its table, whose baseline is "
-    "the number without Cutout; it prints no diversities."
+    "augmentation, in so many pairs of runs with one seed. The paper's gains follow from its "
+    "table, whose baseline is the number without Cutout; it prints no diversities."
 )
 
 
