@@ -13,6 +13,7 @@ from divaug.reproduction.identity import (
     fingerprint,
     measurement_hash,
     run_hash,
+    step_hash,
 )
 from divaug.reproduction.options import (
     DEMO_ROW,
@@ -53,16 +54,20 @@ def test_hashes_of_different_kinds_never_meet():
         measurement_hash(BASE, "divaug", 4),
         measurement_hash(BASE, "divaug", 2),
         measurement_hash(BASE, "random", 4),
-        cost_hash(BASE, "NVIDIA H200"),
-        cost_hash(BASE, "NVIDIA A100"),
+        step_hash(BASE),
+        cost_hash(BASE, "NVIDIA H200", "a"),
+        cost_hash(BASE, "NVIDIA A100", "a"),
+        cost_hash(BASE, "NVIDIA A100", "b"),
     }
-    assert len(found) == 7
+    assert len(found) == 9
 
 
 def test_the_time_of_a_step_hangs_on_the_network_and_not_on_the_schedule():
     other = replace(BASE, epochs=3, seed=2, learning_rate=0.3)
-    assert cost_hash(other, "m") == cost_hash(BASE, "m")
-    assert cost_hash(replace(BASE, batch_size=64), "m") != cost_hash(BASE, "m")
+    assert step_hash(other) == step_hash(BASE)
+    assert cost_hash(other, "m", "a") == cost_hash(BASE, "m", "a")
+    assert step_hash(replace(BASE, batch_size=64)) != step_hash(BASE)
+    assert cost_hash(replace(BASE, batch_size=64), "m", "a") != cost_hash(BASE, "m", "a")
 
 
 def test_the_fingerprint_sees_every_part_of_the_data():

@@ -9,7 +9,15 @@ from typing import Any
 from divaug.datasets import Dataset, identify
 from divaug.recipes import Recipe
 
-__all__ = ["ENGINE", "cell_hash", "cost_hash", "fingerprint", "measurement_hash", "run_hash"]
+__all__ = [
+    "ENGINE",
+    "cell_hash",
+    "cost_hash",
+    "fingerprint",
+    "measurement_hash",
+    "run_hash",
+    "step_hash",
+]
 
 #: Raised when a change of the sources makes an old recipe give other numbers.
 ENGINE = 1
@@ -48,10 +56,14 @@ def measurement_hash(scorer: Recipe, augmenter: str, views: int) -> str:
     return _hash({"scorer": _essence(scorer), "augmenter": augmenter, "views": views})
 
 
-def cost_hash(recipe: Recipe, machine: str) -> str:
-    """What belongs to the time of a step: everything but what the time does not hang on."""
-    essence = {n: v for n, v in _essence(recipe).items() if n not in _TIMELESS}
-    return _hash({"step": essence, "machine": machine})
+def step_hash(recipe: Recipe) -> str:
+    """What belongs to a step that is timed: everything but what the time does not hang on."""
+    return _hash({"step": {n: v for n, v in _essence(recipe).items() if n not in _TIMELESS}})
+
+
+def cost_hash(recipe: Recipe, setting: str, batch: str) -> str:
+    """What belongs to one timing: the step, machine and versions, and what it was timed beside."""
+    return _hash({"timed": step_hash(recipe), "setting": setting, "batch": batch})
 
 
 def fingerprint(data: Dataset) -> str:

@@ -24,6 +24,7 @@ class Plan:
         methods: of the target.
         store: the records of the stages before.
         device: where jobs will run.
+        eager: whether without compilation and CUDA graphs.
     """
 
     options: Options
@@ -31,6 +32,7 @@ class Plan:
     methods: tuple[str, ...]
     store: Store
     device: str | None = None
+    eager: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,9 @@ class Target:
     many_rows: bool = False
     later: str = ""
 
-    def plan(self, options: Options, store: Store, device: str | None = None) -> Plan:
+    def plan(
+        self, options: Options, store: Store, device: str | None = None, *, eager: bool = False
+    ) -> Plan:
         """The target as the options narrow it.
 
         Raises:
@@ -69,7 +73,7 @@ class Target:
             if name not in self.methods:
                 raise ValueError(unknown_name(f"method of {self.name}:", name, self.methods))
         methods = tuple(name for name in self.methods if name in (options.methods or self.methods))
-        return Plan(options, options.rows or self.rows, methods, store, device)
+        return Plan(options, options.rows or self.rows, methods, store, device, eager)
 
     def findings(self, options: Options, store: Store) -> Findings:
         """The records, through the options."""
