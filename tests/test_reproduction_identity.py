@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
+from divaug.benchmarks.random_data import random_data
 from divaug.recipes import Recipe, recipe
 from divaug.reproduction.identity import (
     cell_hash,
@@ -95,6 +96,7 @@ def test_every_row_has_a_recipe_and_a_known_size():
         found = recipe_of(row, "divaug", 0, Options())
         assert found.name == f"{row}-divaug"
         assert TRAIN_IMAGES[found.dataset] > 0
+        random_data(found, 1)  # its images fit into memory: it can be timed, and so run
 
 
 def test_the_demo_row_has_the_shipped_data():
@@ -109,6 +111,7 @@ def test_the_demo_row_has_the_shipped_data():
     ("given", "named"),
     [
         ({"rows": ("cifar10-wide-resnet-40-3",)}, "cifar10-wide-resnet-40-2"),
+        ({"rows": ("imagenet-resnet-50",)}, "divaug train imagenet-resnet-50-divaug"),
         ({"scale": 0.0}, "scale"),
         ({"scale": 1.5}, "scale"),
         ({"seeds": 0}, "seeds"),

@@ -13,6 +13,7 @@ from divaug.reproduction.store import Store
 from divaug.reproduction.summaries import Summary, correlate, summarize
 from divaug.reproduction.targets import TARGETS
 from divaug.reproduction.targets.evolution import RISING, beyond_chance
+from divaug.reproduction.targets.measured import Seen, correlations_sheet
 from divaug.reproduction.verdicts import (
     UNDECIDED,
     above,
@@ -148,3 +149,29 @@ def test_a_run_of_one_epoch_has_no_change_to_show():
     assert claims_of("evolution", runs)[f"the share of {RISING[0]} rises"] == "undecided"
     short = [replace(run, epochs=run.epochs[-1:]) for run in runs]
     assert set(claims_of("evolution", short).values()) == {"—, not run"}
+
+
+def test_a_correlation_is_also_given_without_methods_that_ask_the_measuring_network():
+    """Five silent methods in no order and DivAug above all: what ties them is DivAug alone."""
+    silent = ("default", "autoaugment", "fast-autoaugment", "pba", "randaugment")
+    seen = [
+        Seen(name, name, Summary(x, None, 1), None, None, None, Summary(y, None, 1), None)
+        for name, x, y in zip(
+            (*silent, "divaug", "divaug-greedy"), (1, 2, 3, 4, 5, 50, 60), (3, 1, 3, 1, 3, 50, 60),
+            strict=True,
+        )
+    ]  # fmt: skip
+    sheet = correlations_sheet(seen, [("both", lambda s: s.variance, lambda s: s.gain)])
+    rows = {row["methods"]: row for row in sheet.rows}
+    assert rows["all"]["n"] == 7
+    assert rows["all"]["pearson"] > 0.9
+    without = rows["all that do not ask the measuring network"]
+    assert without["n"] == 5
+    assert without["pearson"] == pytest.approx(0)
+
+
+@pytest.mark.parametrize("target", ["diversity", "affinity"])
+def test_tables_say_what_measurements_cannot_tell(target):
+    notes = " ".join(TARGETS[target].outcome(Options(), Store()).sheets[0].notes)
+    assert "high by construction" in notes
+    assert "PBA, a schedule, is measured at its last epoch" in notes

@@ -14,7 +14,12 @@ __all__ = ["DEMO_ROW", "PAPER_ROW", "ROW_NAMES", "TRAIN_IMAGES", "Options", "rec
 PAPER_ROW = "cifar10-wide-resnet-40-2"
 #: A row for a small machine: the data that ships with the project and a tiny network.
 DEMO_ROW = "fashion_mnist_small-tiny-resnet-8"
-ROW_NAMES = (*(f"{row.dataset}-{row.model}" for row in ROWS), DEMO_ROW)
+# Datasets that are folders of images; runs in a list share their images in memory.
+_IN_FILES = ("imagenet",)
+ROW_NAMES = (
+    *(f"{row.dataset}-{row.model}" for row in ROWS if row.dataset not in _IN_FILES),
+    DEMO_ROW,
+)
 
 #: Dataset → its training images; a scale is a share of them.
 TRAIN_IMAGES: Mapping[str, int] = MappingProxyType(
@@ -22,7 +27,6 @@ TRAIN_IMAGES: Mapping[str, int] = MappingProxyType(
         "cifar10": 50_000,
         "cifar100": 50_000,
         "svhn": 73_257,
-        "imagenet": 1_281_167,
         "fashion_mnist_small": 3_000,
     }
 )
@@ -53,6 +57,11 @@ class Options:
 
     def __post_init__(self) -> None:
         for row in self.rows:
+            if row.startswith(_IN_FILES):
+                raise ValueError(
+                    f"`rows` must be of datasets in memory, and that of {row!r} is a folder of "
+                    f"images; train on it with `divaug train {row}-divaug`."
+                )
             if row not in ROW_NAMES:
                 raise ValueError(unknown_name("row", row, ROW_NAMES))
         if self.seeds < 1:

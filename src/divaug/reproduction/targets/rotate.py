@@ -32,7 +32,8 @@ _COLUMNS = (
 _NOTE = (
     "Variance Diversity: to networks trained without augmentation, one for each seed; VD trained: "
     "of the views trained on, in training mode, mean over all epochs. Accuracy: last epoch, mean ± "
-    "sample standard deviation over n seeds. The paper gives the figure without numbers."
+    "sample standard deviation over n seeds. The paper gives the figure without numbers. "
+    "The measuring network also chooses the views that it measures."
 )
 
 
