@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from divaug.reproduction import timing
-from divaug.reproduction.jobs import TimeJob
+from divaug.reproduction.batches import TimeJob
 from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, TRAIN_IMAGES, Options, recipe_of
 from divaug.reproduction.records import CostRecord
 from divaug.reproduction.store import Store, read_store
@@ -96,8 +96,8 @@ def test_a_list_of_steps_is_timed_in_a_batch_and_goes_on_with_its_base(job, tmp_
         may_begin = property(lambda _: limit[0] > 0)
 
     batches = iter("12")
-    monkeypatch.setattr("divaug.reproduction.jobs.time_step", pretended)
-    monkeypatch.setattr("divaug.reproduction.jobs.new_batch", lambda: next(batches))
+    monkeypatch.setattr("divaug.reproduction.batches.time_step", pretended)
+    monkeypatch.setattr("divaug.reproduction.batches.new_batch", lambda: next(batches))
     work = Hurried(tmp_path / "runs", tmp_path / "results", None, "cpu")
     assert job.execute(work, Shelf(None)) is End.TIME_UP
     assert not job.done(read_store(work.results))

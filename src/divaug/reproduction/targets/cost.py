@@ -5,9 +5,10 @@ from typing import Any
 
 from divaug.reporting.table import duration
 from divaug.reproduction import paper
+from divaug.reproduction.batches import TimeJob
 from divaug.reproduction.drawing import bars
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.jobs import Job, TimeJob
+from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import METHODS
 from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import Drawing, Outcome, short_commit

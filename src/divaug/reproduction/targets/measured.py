@@ -17,8 +17,8 @@ FIGURE_METHODS = ("default", "autoaugment", "fast-autoaugment", "randaugment", "
 #: What measurements cannot tell.
 LIMITS = (
     "DivAug, by k-means++, greedy or exact, keeps the views that the measuring network itself "
-    "finds diverse: its diversity to that network is high by construction. PBA, a schedule, is measured "
-    "at its last epoch."
+    "finds diverse: its diversity to that network is high by construction. PBA, a schedule, is "
+    "measured at its last epoch."
 )
 
 
