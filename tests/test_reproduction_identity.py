@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
+from divaug.benchmarks.random_data import random_data
 from divaug.recipes import Recipe, recipe
 from divaug.reproduction.identity import (
     cell_hash,
@@ -13,6 +14,7 @@ from divaug.reproduction.identity import (
     fingerprint,
     measurement_hash,
     run_hash,
+    step_hash,
 )
 from divaug.reproduction.options import (
     DEMO_ROW,
@@ -53,16 +55,20 @@ def test_hashes_of_different_kinds_never_meet():
         measurement_hash(BASE, "divaug", 4),
         measurement_hash(BASE, "divaug", 2),
         measurement_hash(BASE, "random", 4),
-        cost_hash(BASE, "NVIDIA H200"),
-        cost_hash(BASE, "NVIDIA A100"),
+        step_hash(BASE),
+        cost_hash(BASE, "NVIDIA H200", "a"),
+        cost_hash(BASE, "NVIDIA A100", "a"),
+        cost_hash(BASE, "NVIDIA A100", "b"),
     }
-    assert len(found) == 7
+    assert len(found) == 9
 
 
 def test_the_time_of_a_step_hangs_on_the_network_and_not_on_the_schedule():
     other = replace(BASE, epochs=3, seed=2, learning_rate=0.3)
-    assert cost_hash(other, "m") == cost_hash(BASE, "m")
-    assert cost_hash(replace(BASE, batch_size=64), "m") != cost_hash(BASE, "m")
+    assert step_hash(other) == step_hash(BASE)
+    assert cost_hash(other, "m", "a") == cost_hash(BASE, "m", "a")
+    assert step_hash(replace(BASE, batch_size=64)) != step_hash(BASE)
+    assert cost_hash(replace(BASE, batch_size=64), "m", "a") != cost_hash(BASE, "m", "a")
 
 
 def test_the_fingerprint_sees_every_part_of_the_data():
@@ -90,6 +96,7 @@ def test_every_row_has_a_recipe_and_a_known_size():
         found = recipe_of(row, "divaug", 0, Options())
         assert found.name == f"{row}-divaug"
         assert TRAIN_IMAGES[found.dataset] > 0
+        random_data(found, 1)  # its images fit into memory: it can be timed, and so run
 
 
 def test_the_demo_row_has_the_shipped_data():
@@ -104,6 +111,7 @@ def test_the_demo_row_has_the_shipped_data():
     ("given", "named"),
     [
         ({"rows": ("cifar10-wide-resnet-40-3",)}, "cifar10-wide-resnet-40-2"),
+        ({"rows": ("imagenet-resnet-50",)}, "divaug train imagenet-resnet-50-divaug"),
         ({"scale": 0.0}, "scale"),
         ({"scale": 1.5}, "scale"),
         ({"seeds": 0}, "seeds"),

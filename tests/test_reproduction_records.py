@@ -9,7 +9,7 @@ import pytest
 from divaug.measuring import Measurement
 from divaug.recipes import recipe
 from divaug.reproduction.formats import from_text, to_text
-from divaug.reproduction.records import CostRecord, MeasurementRecord
+from divaug.reproduction.records import CostRecord, MeasurementRecord, portable
 from divaug.reproduction.store import read_store, save
 from tests.reproduction_helpers import DATA, PLACE, RECIPE, made_run
 
@@ -19,7 +19,9 @@ MEASUREMENT = MeasurementRecord(
     Measurement(4, 0.25, 1.5, -0.1, 0.9, 0.8, 100, 50),
     PLACE,
 )
-COST = CostRecord(RECIPE, {"median": 3.5, "low": 3.0, "high": 4.0}, {"score": 1.0}, 12345, PLACE)
+COST = CostRecord(
+    RECIPE, {"median": 3.5, "low": 3.0, "high": 4.0}, {"score": 1.0}, 12345, PLACE, "1"
+)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +130,42 @@ def test_records_older_than_a_field_are_still_found():
     content["recipe"]["later_field"] = 1
     with pytest.raises(ValueError, match="later_field"):
         from_text("\n".join([json.dumps(content), *rest]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"gpu": "Other GPU"},
+        {"precision": "bfloat16"},
+        {"compiled": True},
+        {"graphed": True},
+        {"packages": {"torch": "2.12"}},
+        {"packages": {"torch": "2.11", "triton": "3.6"}},
+    ],
+)
+def test_a_time_belongs_to_its_machine_mode_and_versions(change):
+    place = PLACE | {"precision": "float32", "compiled": False, "graphed": False,
+                     "packages": {"torch": "2.11"}}  # fmt: skip
+    assert replace(COST, environment=place | change).hash != replace(COST, environment=place).hash
+    other = place | {"commit": "def", "started": "later"}
+    assert replace(COST, environment=other).hash == replace(COST, environment=place).hash
+
+
+@pytest.mark.parametrize(
+    ("word", "short"),
+    [
+        ("/home/me/x.npz", "x.npz"),
+        ("--data=/home/me/x.npz", "--data=x.npz"),
+        ("--runs=../../me/runs/", "--runs=runs"),
+        ("me/data/x.npz", "x.npz"),
+        ("C:\\Users\\me\\x.npz", "x.npz"),
+        ("space=uda", "space=uda"),
+        ("--epochs", "--epochs"),
+        ("0.5", "0.5"),
+    ],
+)
+def test_of_a_path_in_a_command_the_last_part_is_left(word, short):
+    assert portable({"command": ["divaug", word]})["command"] == ["divaug", short]
 
 
 def test_a_folder_that_is_not_there_has_no_records(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -127,13 +128,41 @@ def test_a_run_that_is_stopped_in_time_goes_on_to_the_same_end(work, tmp_path):
     ends = [job.execute(late, shelf) for _ in range(5)]
     assert ends == [End.TIME_UP] * 5
     assert not job.done(read_store(work.results))
-    assert len(checkpoints.find(job.folder(work) / "checkpoints")) == 1  # small enough to move
+    assert len(checkpoints.find(job.folder(work) / "checkpoints")) == checkpoints.KEPT
     moved = replace(work, runs=tmp_path / "moved")
     work.runs.rename(moved.runs)
     assert job.execute(moved, shelf) is End.FINISHED
     assert lines_of(work)[job.hash] == lines_of(whole)[job.hash]  # but for times, to the bit
     record = read_store(work.results).runs[job.hash]
     assert len(record.starts) == 6
+    assert len(checkpoints.find(job.folder(moved) / "checkpoints")) == 1  # small enough to move
+
+
+def test_a_run_whose_last_checkpoint_was_damaged_goes_on_from_the_one_before(work, capsys):
+    job, shelf = job_of("none"), Shelf(work.data)
+    for _ in range(3):
+        assert job.execute(replace(work, until=1.0), shelf) is End.TIME_UP
+    last = checkpoints.find(job.folder(work) / "checkpoints")[-1]
+    for path in last.iterdir():
+        path.write_bytes(b"damaged")
+    capsys.readouterr()
+    assert job.execute(work, shelf) is End.FINISHED
+    assert "goes on at step 2:" in capsys.readouterr().out
+
+
+def test_a_start_beside_others_is_remembered_though_it_was_killed(work, monkeypatch):
+    job, shelf = job_of("none"), Shelf(work.data)
+
+    def killed(*args, **kwargs):
+        train(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("divaug.reproduction.jobs.train", killed)
+        with pytest.raises(KeyboardInterrupt):
+            job.execute(replace(work, side_by_side=3, until=1.0), shelf)
+    assert job.execute(work, shelf) is End.FINISHED
+    assert read_store(work.results).runs[job.hash].side_by_side == 3
 
 
 def test_a_run_that_ended_without_a_record_is_not_trained_again(work):
@@ -174,6 +203,35 @@ def test_a_measurement_trains_its_network_where_it_is_not_at_hand(work):
     before = (scorer.folder(work) / "environment.json").read_bytes()
     MeasureJob(scorer.recipe, "default").execute(work, Shelf(work.data))
     assert (scorer.folder(work) / "environment.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("lost", ["checkpoints", "."])
+def test_a_measurement_trains_a_lost_network_again_and_leaves_its_record(work, lost):
+    """Without checkpoints, or with records alone and no folder of runs."""
+    scorer = job_of("none", epochs=1)
+    shelf = Shelf(work.data)
+    assert scorer.execute(work, shelf) is End.FINISHED
+    (path,) = (work.results / "runs").iterdir()
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    shutil.rmtree(scorer.folder(work) / lost)
+    job = MeasureJob(scorer.recipe, "randaugment")
+    assert job.execute(work, shelf) is End.FINISHED
+    assert job.done(read_store(work.results))
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    assert checkpoints.find(scorer.folder(work) / "checkpoints")
+
+
+def test_a_measurement_records_a_finished_run_before_it_trains_it_again(work):
+    scorer = job_of("none", epochs=1)
+    shelf = Shelf(work.data)
+    assert scorer.train(work, shelf) is End.FINISHED
+    shutil.rmtree(scorer.folder(work) / "checkpoints")
+    path = scorer.folder(work) / "environment.json"
+    path.write_text(json.dumps([one | {"commit": "first"} for one in json.loads(path.read_text())]))
+    MeasureJob(scorer.recipe, "randaugment").execute(work, shelf)
+    (start,) = read_store(work.results).runs[scorer.hash].starts
+    assert start["commit"] == "first"
+    assert json.loads(path.read_text())[0]["commit"] != "first"
 
 
 def test_jobs_side_by_side_leave_the_same_records_and_one_may_fail(work, tmp_path, capfd):
@@ -236,7 +294,7 @@ def test_a_signal_saves_what_is_under_way(work, more, count, sent, code):
     assert "give the same command again to go on" in output
     assert len(_saved(work)) == count
     for folder in work.runs.iterdir():
-        (last,) = (folder / "checkpoints").glob("step-*")
+        last = checkpoints.find(folder / "checkpoints")[-1]
         assert checkpoints.load(last).step >= 12
 
 

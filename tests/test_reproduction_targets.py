@@ -272,6 +272,18 @@ def test_cost_is_relative_to_randaugment(work, done):
     assert parts["RandAugment"]["score"] == ""
 
 
+def test_every_part_of_a_step_has_a_column(work, done):
+    rows = {row["method"]: row for row in read_csv(work, "cost", "parts")}
+    costs = {c.recipe.augmenter: c for c in read_store(work.results).costs.values()}
+    timed = set()
+    for name, cost in costs.items():
+        row = rows[METHODS[name].title(cost.recipe)]
+        timed |= set(cost.parts_ms)
+        for part, milliseconds in cost.parts_ms.items():
+            assert float(row[part]) == milliseconds
+    assert timed == set(next(iter(rows.values()))) - {"method"}  # and no column is always empty
+
+
 def test_equal_cost_gives_the_epochs_that_divaugs_time_is_worth(work, done):
     costs = {c.recipe.augmenter: c for c in read_store(work.results).costs.values()}
     ratio = costs["divaug"].step_ms["median"] / costs["randaugment"].step_ms["median"]
@@ -332,6 +344,18 @@ def test_the_first_seed_of_all_comes_before_the_second_of_any():
     plan = TARGETS["supervised"].plan(Options(seeds=2), Store())
     recipes = [job.recipe for job in TARGETS["supervised"].stages[0](plan)]
     assert [one.seed for one in recipes] == [0] * len(METHODS) + [1] * len(METHODS)
+
+
+@pytest.mark.parametrize(("name", "networks"), [("diversity", 1), ("affinity", 2), ("rotate", 1)])
+def test_each_seed_has_networks_that_measure(name, networks):
+    """The spread over networks is what an order of diversities is judged by."""
+    plan = TARGETS[name].plan(Options(seeds=3), Store())
+    trained, measured = (stage(plan) for stage in TARGETS[name].stages)
+    seeds = [job.scorer.seed for job in measured]
+    assert seeds == sorted(seeds)
+    assert len(measured) == 3 * networks * len(plan.methods)
+    assert {job.scorer for job in measured} <= {job.recipe for job in trained}
+    assert len({job.scorer for job in measured}) == 3 * networks
 
 
 def test_estimates_come_from_steps_timed_on_the_same_machine(work, done, tmp_path):

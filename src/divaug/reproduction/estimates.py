@@ -9,7 +9,6 @@ from typing import Any
 from divaug.objectives import OBJECTIVES
 from divaug.recipes import Recipe
 from divaug.reporting.table import duration
-from divaug.reproduction.identity import cost_hash
 from divaug.reproduction.jobs import Job, TrainJob
 from divaug.reproduction.methods import Method, method
 from divaug.reproduction.options import TRAIN_IMAGES
@@ -66,9 +65,9 @@ class Estimator:
 
     def _step(self, recipe: Recipe) -> float | None:
         machine = self._machine or this_machine(recipe, self._device)
-        timed = self._store.costs.get(cost_hash(recipe, machine))
-        if timed is not None:
-            return float(timed.step_ms["median"])
+        timed = [cost for cost in self._store.timed(recipe) if cost.machine == machine]
+        if timed:
+            return float(timed[-1].step_ms["median"])
         found = [
             case
             for case in self._cases

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from divaug.recipes import Recipe
-from divaug.reproduction.identity import cost_hash
 from divaug.reproduction.methods import method
 from divaug.reproduction.options import ROW_NAMES, Options, recipe_of
 from divaug.reproduction.records import CostRecord, MeasurementRecord, RunRecord
@@ -87,15 +86,28 @@ class Findings:
         """What a scorer's networks found of an augmenter, by the scorer's seed."""
         return self.store.measured(self.recipe(row, scorer), augmenter)
 
-    def cost(self, row: str, augmenter: str, machine: str) -> CostRecord | None:
-        """The timing of a method's step on a machine."""
+    def costs(self, row: str, augmenter: str) -> list[CostRecord]:
+        """The timings of a method's step, the oldest first."""
         try:
             recipe = self.recipe(row, augmenter)
         except ValueError:
-            return None
-        return self.store.costs.get(cost_hash(recipe, machine))
+            return []
+        return self.store.timed(recipe)
 
-    def machines(self, row: str, augmenter: str) -> list[str]:
-        """The machines on which a method's step was timed."""
-        names = sorted({cost.machine for cost in self.store.costs.values()})
-        return [name for name in names if self.cost(row, augmenter, name)]
+    def settings(self, row: str, augmenter: str) -> list[str]:
+        """Where and how a method's step was timed; see `setting_of`."""
+        return sorted({cost.setting for cost in self.costs(row, augmenter)})
+
+    def related_costs(
+        self, row: str, augmenter: str, base: str, setting: str
+    ) -> tuple[CostRecord | None, CostRecord | None]:
+        """A method's timing and that of another in the same batch; None for what is not there.
+
+        The oldest such pair counts, so that epochs which follow from it stay what they are.
+        """
+        own = [cost for cost in self.costs(row, augmenter) if cost.setting == setting]
+        others = {c.batch: c for c in self.costs(row, base) if c.setting == setting}
+        for cost in own:
+            if cost.batch in others:
+                return cost, others[cost.batch]
+        return (own[0] if own else None), None

@@ -21,7 +21,7 @@ from divaug.reproduction.records import (
 
 __all__ = ["from_text", "to_text"]
 
-_RUN, _MEASUREMENT, _COST = "divaug.run/1", "divaug.measurement/1", "divaug.cost/1"
+_RUN, _MEASUREMENT, _COST = "divaug.run/1", "divaug.measurement/1", "divaug.cost/2"
 _DIGITS = 6
 _NUMBERS = (
     "loss", "accuracy", "diversity", "test_accuracy", "test_loss", "seconds",
@@ -78,6 +78,7 @@ def _lines(record: Record) -> list[dict[str, Any]]:
             "parts_ms": dict(record.parts_ms),
             "peak_bytes": record.peak_bytes,
             "environment": dict(record.environment),
+            "batch": record.batch,
         }
     ]
 
@@ -168,7 +169,7 @@ def _read_measurement(
 
 
 def _read_cost(head: Mapping[str, Any], _rest: Sequence[Mapping[str, Any]]) -> CostRecord:
-    names = ("step_ms", "parts_ms", "peak_bytes", "environment")
+    names = ("step_ms", "parts_ms", "peak_bytes", "environment", "batch")
     return CostRecord(recipe_in(head["recipe"]), *(head[name] for name in names))
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "measurement_hash",
     "run_hash",
     "split_mark",
+    "step_hash",
 ]
 
 #: Raised when a change of the sources makes an old recipe give other numbers.
@@ -56,10 +57,14 @@ def measurement_hash(scorer: Recipe, augmenter: str, views: int) -> str:
     return _hash({"scorer": _essence(scorer), "augmenter": augmenter, "views": views})
 
 
-def cost_hash(recipe: Recipe, machine: str) -> str:
-    """What belongs to the time of a step: everything but what the time does not hang on."""
-    essence = {n: v for n, v in _essence(recipe).items() if n not in _TIMELESS}
-    return _hash({"step": essence, "machine": machine})
+def step_hash(recipe: Recipe) -> str:
+    """What belongs to a step that is timed: everything but what the time does not hang on."""
+    return _hash({"step": {n: v for n, v in _essence(recipe).items() if n not in _TIMELESS}})
+
+
+def cost_hash(recipe: Recipe, setting: str, batch: str) -> str:
+    """What belongs to one timing: the step, machine and versions, and what it was timed beside."""
+    return _hash({"timed": step_hash(recipe), "setting": setting, "batch": batch})
 
 
 def fingerprint(data: Dataset) -> str:

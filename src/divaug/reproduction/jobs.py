@@ -1,4 +1,4 @@
-"""The three kinds of job: train a cell, measure an augmenter, time a step."""
+"""Jobs: train a cell, measure an augmenter; steps are timed in `batches`."""
 
 import shutil
 from dataclasses import dataclass
@@ -8,11 +8,10 @@ from typing import ClassVar, Protocol
 from divaug.measuring import measure_run
 from divaug.recipes import Recipe
 from divaug.reproduction.condensing import condense, note_neighbours
-from divaug.reproduction.identity import cost_hash, measurement_hash, run_hash
+from divaug.reproduction.identity import measurement_hash, run_hash
 from divaug.reproduction.methods import SCORERS
 from divaug.reproduction.records import MeasurementRecord, portable
-from divaug.reproduction.store import Store, save
-from divaug.reproduction.timing import this_machine, time_step
+from divaug.reproduction.store import Store, read_store, save
 from divaug.reproduction.watching import Watch
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training import checkpoints, train
@@ -21,7 +20,7 @@ from divaug.training.environment import environment
 from divaug.training.hardware import Hardware
 from divaug.training.runs import read_metrics, read_recipe
 
-__all__ = ["Job", "MeasureJob", "TimeJob", "TrainJob"]
+__all__ = ["Job", "MeasureJob", "TrainJob"]
 
 
 class Job(Protocol):
@@ -79,33 +78,42 @@ class TrainJob:
 
     def execute(self, work: Work, shelf: Shelf) -> End:
         """Train from the start or from the last checkpoint, then write the record."""
+        end = self.train(work, shelf)
+        if end is End.FINISHED:
+            self.record(work, shelf)
+            if not work.keep_networks and self.recipe.augmenter not in SCORERS:
+                _trim(self.folder(work), 0)
+        return end
+
+    def record(self, work: Work, shelf: Shelf) -> None:
+        """Write the record of the run, which must have reached its end."""
+        save(work.results, condense(self.folder(work), shelf.get(self.recipe)[1]))
+
+    def train(self, work: Work, shelf: Shelf) -> End:
+        """Train from the start or from the last checkpoint; writes no record."""
         folder = self.folder(work)
-        data, about = shelf.get(self.recipe)
+        data, _ = shelf.get(self.recipe)
         begun = (folder / "recipe.json").is_file()
         # How often a run is logged may have changed since; the run goes on as it began.
         recipe = read_recipe(folder) if begun else self.recipe
-        if not _reached_end(folder, recipe):
-            if begun:
-                note_neighbours(folder, work.side_by_side)
-            elif folder.exists():  # a start that came to nothing
-                shutil.rmtree(folder)
-            watch = Watch(work.until)
-            result = train(
-                recipe,
-                folder,
-                data=data,
-                resume=begun,
-                device=work.device,
-                eager=work.eager,
-                reporter=watch,
-            )
-            note_neighbours(folder, work.side_by_side)
-            _trim(folder, 1)
-            if not result.finished:
-                return End.TIME_UP if watch.asked else End[result.signal or "SIGTERM"]
-        save(work.results, condense(folder, about))
-        if not work.keep_networks and recipe.augmenter not in SCORERS:
-            _trim(folder, 0)
+        if _reached_end(folder, recipe):
+            return End.FINISHED
+        if folder.exists() and not begun:  # a start that came to nothing
+            shutil.rmtree(folder)
+        # Noted before the first step: a start that is killed has shared the device too.
+        watch = Watch(work.until, lambda: note_neighbours(folder, work.side_by_side))
+        result = train(
+            recipe,
+            folder,
+            data=data,
+            resume=begun,
+            device=work.device,
+            eager=work.eager,
+            reporter=watch,
+        )
+        if not result.finished:
+            return End.TIME_UP if watch.asked else End[result.signal or "SIGTERM"]
+        _trim(folder, 1)
         return End.FINISHED
 
 
@@ -143,12 +151,10 @@ class MeasureJob:
 
     def execute(self, work: Work, shelf: Shelf) -> End:
         """Measure, and write the record."""
-        training = TrainJob(self.scorer)
-        folder = training.folder(work)
-        if not (_reached_end(folder, self.scorer) and checkpoints.find(folder / "checkpoints")):
-            end = training.execute(work, shelf)
-            if end is not End.FINISHED:
-                return end
+        end = self._make_network(work, shelf)
+        if end is not End.FINISHED:
+            return end
+        folder = TrainJob(self.scorer).folder(work)
         data, _ = shelf.get(self.scorer)
         found = measure_run(
             folder, [self.augmenter], data=data, views=self.views, device=work.device
@@ -163,38 +169,23 @@ class MeasureJob:
         save(work.results, record)
         return End.FINISHED
 
-
-@dataclass(frozen=True)
-class TimeJob:
-    """Time the step of a method on this machine.
-
-    Args:
-        recipe: whose step.
-        device: where.
-    """
-
-    recipe: Recipe
-    device: str | None = None
-    alone: ClassVar[bool] = True
-
-    @property
-    def hash(self) -> str:
-        """What the timing is found again by."""
-        return cost_hash(self.recipe, this_machine(self.recipe, self.device))
-
-    @property
-    def label(self) -> str:
-        """Whose step is timed."""
-        return f"time the step of {self.recipe.name}"
-
-    def done(self, store: Store) -> bool:
-        """Whether the timing has a record."""
-        return self.hash in store.costs
-
-    def execute(self, work: Work, _shelf: Shelf) -> End:
-        """Time it, and write the record."""
-        save(work.results, time_step(self.recipe, work.device, eager=work.eager))
-        return End.FINISHED
+    def _make_network(self, work: Work, shelf: Shelf) -> End:
+        """Train the network where it is not at hand; a record that is there stays as it is."""
+        training = TrainJob(self.scorer)
+        folder = training.folder(work)
+        ended = _reached_end(folder, self.scorer)
+        if ended and checkpoints.find(folder / "checkpoints"):
+            return End.FINISHED
+        recorded = training.done(read_store(work.results))
+        if ended:  # its network was removed: nothing is left that could go on
+            if not recorded:
+                training.record(work, shelf)
+                recorded = True
+            shutil.rmtree(folder)
+        end = training.train(work, shelf)
+        if end is End.FINISHED and not recorded:
+            training.record(work, shelf)
+        return end
 
 
 def _reached_end(folder: Path, recipe: Recipe) -> bool:

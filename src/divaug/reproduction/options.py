@@ -22,7 +22,12 @@ __all__ = [
 PAPER_ROW = "cifar10-wide-resnet-40-2"
 #: A row for a small machine: the data that ships with the project and a tiny network.
 DEMO_ROW = "fashion_mnist_small-tiny-resnet-8"
-ROW_NAMES = (*(f"{row.dataset}-{row.model}" for row in ROWS), DEMO_ROW)
+# Datasets that are folders of images; runs in a list share their images in memory.
+_IN_FILES = ("imagenet",)
+ROW_NAMES = (
+    *(f"{row.dataset}-{row.model}" for row in ROWS if row.dataset not in _IN_FILES),
+    DEMO_ROW,
+)
 
 # Rows with few labels for a small machine → their number of labels.
 _DEMO_LABELS = {f"fashion_mnist_small-uda-{labels}": labels for labels in (50, 100)}
@@ -38,7 +43,6 @@ TRAIN_IMAGES: Mapping[str, int] = MappingProxyType(
         "cifar10": 50_000,
         "cifar100": 50_000,
         "svhn": 73_257,
-        "imagenet": 1_281_167,
         "fashion_mnist_small": 3_000,
     }
 )
@@ -70,6 +74,11 @@ class Options:
 
     def __post_init__(self) -> None:
         for row in self.rows:
+            if row.startswith(_IN_FILES):
+                raise ValueError(
+                    f"`rows` must be of datasets in memory, and that of {row!r} is a folder of "
+                    f"images; train on it with `divaug train {row}-divaug`."
+                )
             if row not in ROW_NAMES + FEW_LABELS_ROWS:
                 raise ValueError(unknown_name("row", row, ROW_NAMES + FEW_LABELS_ROWS))
         if self.seeds < 1:

@@ -10,6 +10,7 @@ from divaug.reporting.table import duration
 from divaug.reproduction.methods import method
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
+from divaug.reproduction.verdicts import UNDECIDED, Verdict
 
 __all__ = [
     "Claim",
@@ -45,12 +46,12 @@ class Claim:
 
     Args:
         text: the claim in our words.
-        holds: True or False; None where a cell that it needs was not run.
+        holds: True, False or undecided; None where a cell that it needs was not run.
         numbers: what it was judged by.
     """
 
     text: str
-    holds: bool | None
+    holds: Verdict
     numbers: str = ""
 
 
@@ -75,7 +76,16 @@ class Outcome:
     empty: bool = False
 
 
-_VERDICTS: Mapping[bool | None, str] = {True: "yes", False: "no", None: NOT_RUN}
+_VERDICTS: Mapping[Verdict, str] = {
+    True: "yes",
+    False: "no",
+    UNDECIDED: "undecided",
+    None: NOT_RUN,
+}
+_BOUND = (
+    "Yes and no where a difference is larger than its spread over seeds explains, at 95 %; "
+    "undecided otherwise, and always with a single seed."
+)
 
 
 def claims_sheet(claims: Sequence[Claim]) -> Sheet:
@@ -88,6 +98,7 @@ def claims_sheet(claims: Sequence[Claim]) -> Sheet:
             {"claim": one.text, "holds": _VERDICTS[one.holds], "numbers": one.numbers}
             for one in claims
         ),
+        (_BOUND,),
     )
 
 

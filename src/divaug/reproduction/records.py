@@ -6,9 +6,9 @@ RESULTS/costs/…-HASH.json              time and memory of a step on a machine
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -26,6 +26,7 @@ __all__ = [
     "machine_of",
     "portable",
     "recipe_in",
+    "setting_of",
 ]
 
 
@@ -50,16 +51,35 @@ def machine_of(environment: Mapping[str, Any]) -> str:
     return str(environment.get("gpu") or f"{environment['processor']}, {threads} thread{plural}")
 
 
+def setting_of(environment: Mapping[str, Any]) -> str:
+    """All that two times must share to be compared: machine, precision, mode and versions.
+
+    Example:
+        >>> place = {"gpu": "Some GPU", "precision": "bfloat16", "compiled": True, "graphed": False}
+        >>> setting_of(place | {"packages": {"torch": "2.11", "numpy": "2.4", "triton": "3.6"}})
+        'Some GPU, bfloat16, compiled, torch 2.11, triton 3.6'
+    """
+    packages = environment.get("packages", {})
+    modes = [mode for mode in ("compiled", "graphed") if environment.get(mode)]
+    parts = [machine_of(environment), environment.get("precision"), *(modes or ["eager"])]
+    parts += [f"{name} {packages[name]}" for name in ("torch", "triton") if name in packages]
+    return ", ".join(str(part) for part in parts if part)
+
+
 def portable(environment: Mapping[str, Any]) -> dict[str, Any]:
     """An environment for others to read: of paths on this machine the last part is left.
 
     Example:
-        >>> portable({"command": ["divaug", "reproduce", "cost", "--data", "/home/me/cifar10.npz"]})
-        {'command': ['divaug', 'reproduce', 'cost', '--data', 'cifar10.npz']}
+        >>> portable({"command": ["divaug", "train", "--data", "/home/me/a.npz", "--out=../x/b"]})
+        {'command': ['divaug', 'train', '--data', 'a.npz', '--out=b']}
     """
-    words = [str(word) for word in environment.get("command", ())]
-    short = [Path(word).name if Path(word).is_absolute() else word for word in words]
+    short = [_shorten(str(word)) for word in environment.get("command", ())]
     return {**environment, "command": short}
+
+
+def _shorten(word: str) -> str:
+    """A word of a command, with the last part alone of each path in it."""
+    return "=".join(re.split(r"[/\\]", part.rstrip("/\\"))[-1] for part in word.split("="))
 
 
 @dataclass(frozen=True)
@@ -203,6 +223,7 @@ class CostRecord:
         parts_ms: milliseconds of each part, timed alone.
         peak_bytes: most memory alive at once: network, images and activations.
         environment: machine, versions, commit and command.
+        batch: shared by steps that were timed one after the other; only these are related.
     """
 
     recipe: Recipe
@@ -210,6 +231,7 @@ class CostRecord:
     parts_ms: Mapping[str, float]
     peak_bytes: int
     environment: Mapping[str, Any]
+    batch: str
 
     @property
     def machine(self) -> str:
@@ -217,9 +239,14 @@ class CostRecord:
         return machine_of(self.environment)
 
     @property
+    def setting(self) -> str:
+        """Where and how it was measured, with versions."""
+        return setting_of(self.environment)
+
+    @property
     def hash(self) -> str:
         """What the timing is found again by."""
-        return cost_hash(self.recipe, self.machine)
+        return cost_hash(self.recipe, self.setting, self.batch)
 
 
 def _mean(values: list[float]) -> float:

@@ -57,7 +57,7 @@ def reproduce(
     """
     chosen, tally = target(name), Tally()
     for stage in chosen.stages:
-        plan = chosen.plan(options, read_store(work.results), work.device)
+        plan = chosen.plan(options, read_store(work.results), work.device, eager=work.eager)
         go_through(stage(plan), work, tally, say)
         if tally.end is not End.FINISHED:
             break
@@ -98,7 +98,7 @@ def list_target(name: str, options: Options, work: Work, machine: str | None = N
         machine: the kind of machine that the estimate is for; None for this one.
     """
     chosen, store = target(name), read_store(work.results)
-    plan = chosen.plan(options, store, work.device)
+    plan = chosen.plan(options, store, work.device, eager=work.eager)
     jobs: list[Job] = [job for stage in chosen.stages for job in stage(plan)]
     waiting = any(not job.done(store) for job in chosen.stages[0](plan))
     later = chosen.later if waiting else ""

@@ -1,6 +1,5 @@
 """Going through a list of jobs: one after the other, or several side by side."""
 
-import gc
 import multiprocessing
 import os
 import sys
@@ -10,18 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 
-import torch
-
 from divaug.reproduction.jobs import Job
 from divaug.reproduction.store import read_store
+from divaug.reproduction.timing import tidy
 from divaug.reproduction.work import End, Shelf, Work
-from divaug.training.hardware import choose_device
 from divaug.training.interruption import Interruption
 
 __all__ = ["Tally", "go_through"]
 
-# Device → seconds that must be left to begin a job: compiling cannot be interrupted.
-_NEEDED = {"cuda": 100.0, "cpu": 0.0}
 _WAIT = 0.2
 
 
@@ -72,16 +67,11 @@ def go_through(
     _side_by_side(together, work, tally, known, say)
 
 
-def _may_begin(work: Work) -> bool:
-    needed = _NEEDED[choose_device(work.device).type]
-    return work.until is None or time.time() + needed < work.until
-
-
 def _one_by_one(
     jobs: Sequence[Job], work: Work, tally: Tally, shelf: Shelf, say: Callable[[str], None]
 ) -> None:
     for i, job in enumerate(jobs, 1):
-        if not _may_begin(work):
+        if not work.may_begin:
             tally.end = End.TIME_UP
         if tally.end is not End.FINISHED:
             return
@@ -90,20 +80,12 @@ def _one_by_one(
             tally.note(job, job.execute(work, shelf))
         except (ValueError, TypeError, OSError, RuntimeError) as error:
             _note_failure(job, error, tally, say)
-        _tidy()
+        tidy()
 
 
 def _note_failure(job: Job, error: Exception, tally: Tally, say: Callable[[str], None]) -> None:
     tally.failed[job.label] = " ".join(str(error).split()) or type(error).__name__
     say(f"failed: {job.label}: {tally.failed[job.label]}")
-
-
-def _tidy() -> None:
-    """Give back what a run held; compiled networks of one kind share a limited cache."""
-    if torch.cuda.is_available():
-        torch.compiler.reset()
-        gc.collect()
-        torch.cuda.empty_cache()
 
 
 def _side_by_side(
@@ -123,7 +105,7 @@ def _side_by_side(
                 for _, process in running:
                     process.terminate()  # SIGTERM: the run saves and leaves
             while waiting and len(running) < work.side_by_side and tally.end is End.FINISHED:
-                if not _may_begin(work):
+                if not work.may_begin:
                     tally.end = End.TIME_UP
                     break
                 job = waiting.pop(0)

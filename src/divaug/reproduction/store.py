@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from divaug.recipes import Recipe
 from divaug.reproduction.formats import from_text, to_text
-from divaug.reproduction.identity import cell_hash
+from divaug.reproduction.identity import cell_hash, step_hash
 from divaug.reproduction.records import CostRecord, MeasurementRecord, RunRecord
 
 __all__ = ["Store", "read_store", "save", "write_text"]
@@ -66,6 +66,12 @@ class Store:
             for run in self.runs.values()
             if cell_hash(replace(run.recipe, epochs=recipe.epochs)) == wanted
         }
+
+    def timed(self, recipe: Recipe) -> list[CostRecord]:
+        """The timings of a step, on any machine, by batch: the oldest first."""
+        wanted = step_hash(recipe)
+        found = [cost for cost in self.costs.values() if step_hash(cost.recipe) == wanted]
+        return sorted(found, key=lambda cost: cost.batch)
 
     def fingerprints(self) -> dict[str, str]:
         """Dataset → fingerprint of the data that runs saw."""

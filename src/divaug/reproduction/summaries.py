@@ -32,6 +32,10 @@ class Summary:
         mean = f"{factor * self.mean:{'+' if sign else ''}.{digits}f}"
         return mean if self.std is None else f"{mean} ± {factor * self.std:.{digits}f}"
 
+    def __neg__(self) -> "Summary":
+        """The same values with the other sign."""
+        return Summary(-self.mean, self.std, self.n)
+
 
 def summarize(values: Iterable[float]) -> Summary | None:
     """Sum values up; None where there is none.

@@ -1,55 +1,96 @@
 """The cost of a step on this machine: time, parts and memory."""
 
+import gc
+import os
+import time
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import torch
 
 from divaug.benchmarks import step as benchmark
+from divaug.benchmarks.expansion import STEP_SHAPES, verify
 from divaug.benchmarks.harness import peak_bytes
 from divaug.benchmarks.random_data import random_data
 from divaug.recipes import Recipe
-from divaug.reproduction.records import CostRecord, machine_of, portable
+from divaug.reproduction.options import TRAIN_IMAGES
+from divaug.reproduction.records import CostRecord, machine_of, portable, setting_of
 from divaug.training.assembly import assemble
 from divaug.training.distributed import Processes
 from divaug.training.environment import environment
 from divaug.training.graphs import run_of
 from divaug.training.hardware import Hardware, fast_settings
 
-__all__ = ["this_machine", "time_step"]
+__all__ = ["new_batch", "this_machine", "this_setting", "tidy", "time_step"]
 
 # Device → timed stretches and steps in a stretch: a GPU is fast, and its clock is fine.
 _REPEATS = {"cuda": (15, 10), "cpu": (5, 1)}
 
 
+def this_setting(recipe: Recipe, device: str | None = None, *, eager: bool = False) -> str:
+    """All that times taken here will share; see `setting_of`."""
+    hardware = Hardware.choose(device, recipe.precision, eager=eager)
+    return setting_of(_place(hardware, torch.get_num_threads()))
+
+
+def new_batch() -> str:
+    """A name for steps that are timed one after the other; later ones sort behind earlier ones."""
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"
+
+
+def tidy() -> None:
+    """Give back what a run held; compiled networks of one kind share a limited cache."""
+    if torch.cuda.is_available():
+        torch.compiler.reset()
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
 def this_machine(recipe: Recipe, device: str | None = None) -> str:
     """The kind of machine that times belong to."""
-    return _machine(Hardware.choose(device, recipe.precision), torch.get_num_threads())
+    return machine_of(_place(Hardware.choose(device, recipe.precision), torch.get_num_threads()))
 
 
 @lru_cache(maxsize=8)
-def _machine(hardware: Hardware, _threads: int) -> str:
-    return machine_of(environment(hardware, Processes()))
+def _place(hardware: Hardware, _threads: int) -> Mapping[str, Any]:
+    return environment(hardware, Processes())
 
 
-def time_step(recipe: Recipe, device: str | None = None, *, eager: bool = False) -> CostRecord:
-    """Time the step of a recipe on random images, with its parts and its memory."""
+@lru_cache(maxsize=1)
+def _check_kernels() -> None:
+    """Once: a fast step that computes something else is not to be timed."""
+    verify(1, STEP_SHAPES)
+
+
+def time_step(
+    recipe: Recipe, device: str | None = None, *, eager: bool = False, batch: str
+) -> CostRecord:
+    """Time the step of a recipe on random images, with its parts and its memory.
+
+    Raises:
+        ValueError: on a GPU, where the kernels differ from batched PyTorch in a single bit.
+    """
     hardware = Hardware.choose(device, recipe.precision, eager=eager)
+    if hardware.device.type == "cuda":
+        _check_kernels()
     memory = _peak_bytes(recipe, hardware)
     repeats, steps = _REPEATS[hardware.device.type]
     found = benchmark.measure(recipe, device, repeats=repeats, steps=steps, eager=eager)
     place = portable(found["environment"])
-    return CostRecord(recipe, found["step_ms"], found["parts_ms"], memory, place)
+    return CostRecord(recipe, found["step_ms"], found["parts_ms"], memory, place, batch)
 
 
 def _peak_bytes(recipe: Recipe, hardware: Hardware) -> int:
-    """Most bytes alive while a step runs, those of network, optimiser and dataset included."""
+    """Most bytes alive while a step runs, those of network, optimiser and images included."""
+    images = recipe.train_images or TRAIN_IMAGES[recipe.dataset]
     cuda = hardware.device.type == "cuda"
     with fast_settings(hardware):
         if cuda:
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated() if cuda else 0
-        parts = assemble(recipe, random_data(recipe), hardware, Processes())
+        parts = assemble(recipe, random_data(recipe, images), hardware, Processes())
         inputs = next(parts.feed.epoch(0, 0))
         parts.step.begin_epoch(0)
         run_step = run_of(parts.step)

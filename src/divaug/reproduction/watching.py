@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from divaug.recipes import Recipe
@@ -18,16 +19,20 @@ class Watch(Silent):
 
     Args:
         until: seconds since 1970; None for never.
+        begin: called before the first step of a start.
     """
 
-    def __init__(self, until: float | None = None) -> None:
-        self._until = until
+    def __init__(
+        self, until: float | None = None, begin: Callable[[], None] = lambda: None
+    ) -> None:
+        self._until, self._begin = until, begin
         self._recipe: Recipe | None = None
         self.asked = False
 
     def start(self, recipe: Recipe, steps: int, step: int) -> None:
         """Say what begins, or goes on."""
         self._recipe = recipe
+        self._begin()
         going = f"goes on at step {step:,}" if step else "begins"
         self.note(f"{going}: {recipe.epochs} epochs of {steps} steps")
 

@@ -11,8 +11,13 @@ from divaug.datasets import Dataset
 from divaug.recipes import Recipe
 from divaug.reproduction.identity import fingerprint
 from divaug.training.data import load_data
+from divaug.training.hardware import choose_device
 
 __all__ = ["End", "Shelf", "Work"]
+
+
+# Device → seconds that must be left to begin a job: compiling cannot be interrupted.
+_NEEDED = {"cuda": 100.0, "cpu": 0.0}
 
 
 class End(Enum):
@@ -58,6 +63,12 @@ class Work:
     def time_up(self) -> bool:
         """Whether there is no time left."""
         return self.until is not None and time.time() >= self.until
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether there is time enough to begin something."""
+        needed = _NEEDED[choose_device(self.device).type]
+        return self.until is None or time.time() + needed < self.until
 
 
 class Shelf:

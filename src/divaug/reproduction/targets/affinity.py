@@ -5,9 +5,8 @@ from typing import Any
 
 from divaug.reproduction.drawing import Point, scatter
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.jobs import Job, TrainJob
+from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import METHODS, SCORERS
-from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import (
     Claim,
     Drawing,
@@ -18,8 +17,8 @@ from divaug.reproduction.outcomes import (
 )
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
 from divaug.reproduction.summaries import Summary
-from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind
-from divaug.reproduction.targets.measured import Seen, correlations_sheet, look, ordered
+from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind, scorers
+from divaug.reproduction.targets.measured import LIMITS, Seen, correlations_sheet, look, ordered
 
 __all__ = ["TARGET"]
 
@@ -35,7 +34,8 @@ _COLUMNS = (
     number("pairs", "pairs"),
 )
 _NOTE = (
-    "Variance Diversity and loss: of S views of each training image, to the asked network. "
+    "Variance Diversity and loss: of S views of each training image, to the asked networks, "
+    "one for each seed. "
     "Affinity: its accuracy on augmented test images less that on the test images. Loss Diversity, "
     "as defined: the training loss of networks trained with the method itself, last epoch, over n "
     "seeds. Gain: in accuracy over the default augmentation, in so many pairs of runs with one "
@@ -46,8 +46,7 @@ _NETWORKS = {"none": "no augmentation", "default": "default augmentation"}
 
 
 def _train(plan: Plan) -> list[Job]:
-    scorers = [TrainJob(recipe_of(r, name, 0, plan.options)) for r in plan.rows for name in SCORERS]
-    return list(dict.fromkeys([*scorers, *cells(plan)]))
+    return list(dict.fromkeys([*scorers(plan, SCORERS), *cells(plan)]))
 
 
 def _analyse(findings: Findings) -> Outcome:
@@ -62,7 +61,7 @@ def _analyse(findings: Findings) -> Outcome:
         f"Affinity and diversity, {row}",
         _COLUMNS,
         tuple(_row(one, scorer) for scorer in SCORERS for one in seen[scorer]),
-        tuple(note for note in (_NOTE, provenance(runs)) if note),
+        tuple(note for note in (_NOTE, LIMITS, provenance(runs)) if note),
     )
     correlations = correlations_sheet(
         first,
@@ -100,7 +99,7 @@ def _row(one: Seen, scorer: str) -> dict[str, Any]:
 
 
 def _minus(value: Summary | None) -> Summary | None:
-    return None if value is None else Summary(-value.mean, value.std, value.n)
+    return None if value is None else -value
 
 
 def _claims(seen: Sequence[Seen]) -> list[Claim]:

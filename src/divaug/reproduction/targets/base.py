@@ -11,7 +11,7 @@ from divaug.reproduction.outcomes import Outcome
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.store import Store
 
-__all__ = ["Plan", "Target", "cells", "exists", "measurements", "runs_behind"]
+__all__ = ["Plan", "Target", "cells", "exists", "measurements", "runs_behind", "scorers"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Plan:
         methods: of the target.
         store: the records of the stages before.
         device: where jobs will run.
+        eager: whether without compilation and CUDA graphs.
     """
 
     options: Options
@@ -31,6 +32,7 @@ class Plan:
     methods: tuple[str, ...]
     store: Store
     device: str | None = None
+    eager: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,9 @@ class Target:
     known_rows: tuple[str, ...] = ROW_NAMES
     later: str = ""
 
-    def plan(self, options: Options, store: Store, device: str | None = None) -> Plan:
+    def plan(
+        self, options: Options, store: Store, device: str | None = None, *, eager: bool = False
+    ) -> Plan:
         """The target as the options narrow it.
 
         Raises:
@@ -74,7 +78,7 @@ class Target:
             if name not in self.methods:
                 raise ValueError(unknown_name(f"method of {self.name}:", name, self.methods))
         methods = tuple(name for name in self.methods if name in (options.methods or self.methods))
-        return Plan(options, options.rows or self.rows, methods, store, device)
+        return Plan(options, options.rows or self.rows, methods, store, device, eager)
 
     def findings(self, options: Options, store: Store) -> Findings:
         """The records, through the options."""
@@ -103,13 +107,24 @@ def cells(plan: Plan, methods: Sequence[str] | None = None) -> list[Job]:
 
 
 def measurements(plan: Plan, scorers: Sequence[str]) -> list[Job]:
-    """Measure every method with the scorers' networks of the first seed."""
+    """Measure every method with the scorers' networks; first with those of the first seed."""
     return [
-        MeasureJob(recipe_of(row, scorer, 0, plan.options), name)
+        MeasureJob(recipe_of(row, scorer, seed, plan.options), name)
+        for seed in range(plan.options.seeds)
         for row in plan.rows
         for scorer in scorers
         for name in plan.methods
         if exists(row, name)
+    ]
+
+
+def scorers(plan: Plan, names: Sequence[str]) -> list[Job]:
+    """Train the networks that measure others: one for each seed, as one network has no spread."""
+    return [
+        TrainJob(recipe_of(row, name, seed, plan.options))
+        for seed in range(plan.options.seeds)
+        for row in plan.rows
+        for name in names
     ]
 
 

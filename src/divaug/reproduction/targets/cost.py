@@ -5,13 +5,14 @@ from typing import Any
 
 from divaug.reporting.table import duration
 from divaug.reproduction import paper
+from divaug.reproduction.batches import TimeJob
 from divaug.reproduction.drawing import bars
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.jobs import Job, TimeJob
+from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import METHODS
 from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import Drawing, Outcome, short_commit
-from divaug.reproduction.records import CostRecord
+from divaug.reproduction.records import CostRecord, setting_of
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Plan, Target, exists
@@ -19,69 +20,81 @@ from divaug.reproduction.targets.base import Plan, Target, exists
 __all__ = ["TARGET", "timings"]
 
 _BASE = "randaugment"
-_PARTS = ("gather", "expand", "score", "select", "forward", "backward", "optimiser")
+_PARTS = ("data loading", "expand", "score", "select", "forward", "backward", "optimiser")
+# Stands for the ratio of two times that were taken at different times.
+_APART = "—, timed apart"
+
+
+def _ratio(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.2f}"
+
+
 _COLUMNS = (
     Column("method", "method"),
     number("paper", "paper, ×", "{:.1f}"),
-    number("relative", "ours, ×", "{:.2f}", NOT_RUN),
+    Column("relative", "ours, ×", _ratio, NOT_RUN, True),
     number("step_ms", "step, ms", "{:.2f}", NOT_RUN),
     Column("spread", "low to high"),
     number("memory", "peak, MiB", "{:,.0f}", NOT_RUN),
-    number("memory_relative", "memory, ×", "{:.2f}", NOT_RUN),
+    Column("memory_relative", "memory, ×", _ratio, NOT_RUN, True),
     Column("total", "whole run", lambda s: duration(s.mean), NOT_RUN, True),
     number("n", "n runs"),
 )
 _NOTE = (
-    "Relative to RandAugment on the same machine. Step: median of stretches on random images. "
-    "Peak: most memory alive at once on a GPU, network and dataset included; on a CPU, what one "
-    "step allocates. Whole run: mean time of n finished runs that had the device to themselves, "
-    "evaluations and checkpoints included, building and compiling not. The paper's 4.5 counts one "
-    "inference an image; by its own rule eight inferences at half a training step and four "
-    "training steps make 8."
+    "Relative to RandAugment, timed in the same batch. Step: median of stretches on random "
+    "images. Peak: most memory alive at once on a GPU, network and training images included; on a "
+    "CPU, what one step allocates. Whole run: mean time of n finished runs that had the device "
+    "to themselves, evaluations and checkpoints included, building and compiling not. The paper's "
+    "4.5 counts one inference an image; by its own rule eight inferences at half a training step "
+    "and four training steps make 8."
 )
 
 
-def timings(plan: Plan) -> list[Job]:
-    """Time the step of every method."""
+def timings(plan: Plan, base: str) -> list[Job]:
+    """Time the step of every method, beside that of a base."""
     return [
-        TimeJob(recipe_of(row, name, 0, plan.options), plan.device)
+        TimeJob(
+            recipe_of(row, base, 0, plan.options),
+            tuple(recipe_of(row, n, 0, plan.options) for n in plan.methods if exists(row, n)),
+            plan.device,
+            plan.eager,
+        )
         for row in plan.rows
-        for name in plan.methods
-        if exists(row, name)
     ]
 
 
 def _analyse(findings: Findings) -> Outcome:
     row = (findings.options.rows or findings.target_rows)[0]
-    machines = list(dict.fromkeys(m for n in findings.methods for m in findings.machines(row, n)))
+    settings = list(dict.fromkeys(s for n in findings.methods for s in findings.settings(row, n)))
     sheets, drawings = [], []
-    for i, machine in enumerate(machines or [""]):
-        found = {name: findings.cost(row, name, machine) for name in findings.methods}
+    for i, setting in enumerate(settings or [""]):
+        found = {n: findings.related_costs(row, n, _BASE, setting) for n in findings.methods}
         suffix = f"-{i + 1}" if i else ""
         sheets += [
-            _sheet(findings, row, machine, found, suffix),
-            _parts_sheet(findings, row, machine, found, suffix),
+            _sheet(findings, row, setting, found, suffix),
+            _parts_sheet(findings, row, setting, found, suffix),
         ]
-        drawings += _draw(findings, row, machine, found, suffix)
-    return Outcome(TARGET.name, TARGET.title, tuple(sheets), tuple(drawings), empty=not machines)
+        drawings += _draw(findings, row, setting, found, suffix)
+    return Outcome(TARGET.name, TARGET.title, tuple(sheets), tuple(drawings), empty=not settings)
 
 
-_Found = dict[str, CostRecord | None]
+# Method → its timing, and that of the base in the same batch.
+_Found = dict[str, tuple[CostRecord | None, CostRecord | None]]
 
 
-def _sheet(findings: Findings, row: str, machine: str, found: _Found, suffix: str) -> Sheet:
-    rows = tuple(_row(findings, row, name, machine, found) for name in findings.methods)
-    title = f"Cost of training, {row}" + (f", {machine}" if machine else "")
-    notes = [_NOTE, _where([cost for cost in found.values() if cost])]
+def _sheet(findings: Findings, row: str, setting: str, found: _Found, suffix: str) -> Sheet:
+    rows = tuple(_row(findings, row, name, setting, found) for name in findings.methods)
+    title = f"Cost of training, {row}" + (f", {setting}" if setting else "")
+    notes = [_NOTE, _where([cost for pair in found.values() for cost in pair if cost])]
     return Sheet(f"cost{suffix}", title, _COLUMNS, rows, tuple(note for note in notes if note))
 
 
-def _row(findings: Findings, row: str, name: str, machine: str, found: _Found) -> dict[str, Any]:
-    base, own = found.get(_BASE), found[name]
+def _row(findings: Findings, row: str, name: str, setting: str, found: _Found) -> dict[str, Any]:
+    own, base = found[name]
     alone = [
         run.working_seconds
         for run in findings.runs(row, name)
-        if run.side_by_side == 1 and run.machine == machine
+        if run.side_by_side == 1 and setting_of(run.starts[-1]) == setting
     ]
     line: dict[str, Any] = {
         "method": findings.title(row, name),
@@ -95,6 +108,8 @@ def _row(findings: Findings, row: str, name: str, machine: str, found: _Found) -
         "step_ms": own.step_ms["median"],
         "spread": f"{own.step_ms['low']:.2f} to {own.step_ms['high']:.2f}",
         "memory": own.peak_bytes / 2**20,
+        "relative": _APART,
+        "memory_relative": _APART,
     }
     if base is not None:
         line["relative"] = own.step_ms["median"] / base.step_ms["median"]
@@ -102,38 +117,41 @@ def _row(findings: Findings, row: str, name: str, machine: str, found: _Found) -
     return line
 
 
-def _parts_sheet(findings: Findings, row: str, machine: str, found: _Found, suffix: str) -> Sheet:
+def _parts_sheet(findings: Findings, row: str, setting: str, found: _Found, suffix: str) -> Sheet:
     columns = (
         Column("method", "method"),
         *(number(part, f"{part}, ms", "{:.3f}") for part in _PARTS),
     )
     rows = tuple(
         {"method": findings.title(row, name), **(cost.parts_ms if cost else {})}
-        for name, cost in found.items()
+        for name, (cost, _) in found.items()
     )
-    title = f"The parts of a step, {row}" + (f", {machine}" if machine else "")
+    title = f"The parts of a step, {row}" + (f", {setting}" if setting else "")
     note = "Each part timed alone; counting and copies make up the rest of a step."
     return Sheet(f"parts{suffix}", title, columns, rows, (note,))
 
 
 def _where(costs: Sequence[CostRecord]) -> str:
-    if not costs:
-        return ""
-    env = costs[0].environment
+    """Every environment that something was measured in."""
+    return " ".join(dict.fromkeys(_place(cost) for cost in costs))
+
+
+def _place(cost: CostRecord) -> str:
+    env = cost.environment
     packages = ", ".join(f"{name} {value}" for name, value in env["packages"].items())
-    commits = ", ".join(dict.fromkeys(short_commit(cost.environment) for cost in costs))
-    return f"Measured on {costs[0].machine}; Python {env['python']}, {packages}; commit {commits}."
+    commit = short_commit(env)
+    return f"Measured on {cost.machine}; Python {env['python']}, {packages}; commit {commit}."
 
 
-def _draw(findings: Findings, row: str, machine: str, found: _Found, suffix: str) -> list[Drawing]:
+def _draw(findings: Findings, row: str, setting: str, found: _Found, suffix: str) -> list[Drawing]:
     stacks = {
         findings.title(row, name): {p: max(0.0, cost.parts_ms.get(p, 0.0)) for p in _PARTS}
-        for name, cost in found.items()
+        for name, (cost, _) in found.items()
         if cost
     }
     if not stacks:
         return []
-    title = f"Where the time of a step goes, {row}, {machine}"
+    title = f"Where the time of a step goes, {row}, {setting}"
     figure = bars(stacks, "milliseconds of a step, by part")
     return [Drawing(f"cost{suffix}", title, f"{title}: a bar for each method", figure)]
 
@@ -142,6 +160,6 @@ TARGET = Target(
     "cost",
     "Time and memory of each method, relative to RandAugment (Table 3)",
     tuple(METHODS),
-    (timings,),
+    (lambda plan: timings(plan, _BASE),),
     _analyse,
 )

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from divaug.reproduction import paper
 from divaug.reproduction.drawing import Point, scatter
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.jobs import Job, TrainJob
+from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import METHODS, RULES
-from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import (
     Claim,
     Drawing,
@@ -17,8 +16,9 @@ from divaug.reproduction.outcomes import (
     runs_sheet,
 )
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent, spread
-from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind
-from divaug.reproduction.targets.measured import Seen, correlations_sheet, look, ordered
+from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind, scorers
+from divaug.reproduction.targets.measured import LIMITS, Seen, correlations_sheet, look, ordered
+from divaug.reproduction.verdicts import both
 
 __all__ = ["TARGET"]
 
@@ -33,16 +33,15 @@ _COLUMNS = (
     Column("paper_gain", "paper's gain", "{:+.1f}".format, numeric=True),
 )
 _NOTE = (
-    "Variance Diversity of S views of each training image, to one network trained without any "
-    "augmentation. Accuracy: last epoch, over n seeds. Gain: over the default augmentation, in so "
-    "many pairs of runs with one seed. The paper's gains follow from its table, whose baseline is "
-    "the number without Cutout; it prints no diversities."
+    "Variance Diversity of S views of each training image, to networks trained without any "
+    "augmentation, one for each seed. Accuracy: last epoch, over n seeds. Gain: over the default "
+    "augmentation, in so many pairs of runs with one seed. The paper's gains follow from its "
+    "table, whose baseline is the number without Cutout; it prints no diversities."
 )
 
 
 def _train(plan: Plan) -> list[Job]:
-    scorers = [TrainJob(recipe_of(row, _SCORER, 0, plan.options)) for row in plan.rows]
-    return list(dict.fromkeys([*scorers, *cells(plan)]))
+    return list(dict.fromkeys([*scorers(plan, [_SCORER]), *cells(plan)]))
 
 
 def _analyse(findings: Findings) -> Outcome:
@@ -83,7 +82,7 @@ def _sheet(findings: Findings, row: str, seen: Sequence[Seen]) -> Sheet:
     images = max([one.images for one in seen], default=0)
     counted = f"Measured on {images:,} training images." if images else ""
     where = provenance(runs_behind(findings, [row], [_SCORER]))
-    notes = tuple(note for note in (_NOTE, counted, where) if note)
+    notes = tuple(note for note in (_NOTE, LIMITS, counted, where) if note)
     return Sheet("diversity", f"Diversity and gain, {row}", _COLUMNS, tuple(rows), notes)
 
 
@@ -104,7 +103,7 @@ def _claims(seen: Sequence[Seen]) -> list[Claim]:
     return [
         Claim(
             "all automated methods have more Variance Diversity than the default",
-            None if None in raised else all(raised),
+            both(raised),
             shown("default", *searched, "randaugment", "divaug"),
         ),
         Claim(
@@ -119,7 +118,7 @@ def _claims(seen: Sequence[Seen]) -> list[Claim]:
         ),
         Claim(
             "RandAugment gains less than AutoAugment and Fast AutoAugment",
-            None if None in smaller else all(smaller),
+            both(smaller),
             ", ".join(
                 f"{value[n].title} {g.show(2, 100, sign=True)}"
                 for n in (*searched, "randaugment")

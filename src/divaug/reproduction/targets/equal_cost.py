@@ -1,5 +1,6 @@
-"""Every method given DivAug's total training time: more epochs for those that cost less."""
+"""Every method given the time of DivAug's steps: more epochs for those that cost less."""
 
+from dataclasses import replace
 from typing import Any
 
 from divaug.reporting.table import duration
@@ -14,7 +15,7 @@ from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Plan, Target
 from divaug.reproduction.targets.cost import timings
-from divaug.reproduction.timing import this_machine
+from divaug.reproduction.timing import this_setting
 
 __all__ = ["TARGET"]
 
@@ -23,15 +24,16 @@ _COLUMNS = (
     Column("method", "method"),
     number("cost", "cost of a step, ×", "{:.2f}", NOT_RUN),
     number("epochs", "epochs", missing=NOT_RUN),
-    percent("accuracy", "at equal cost, %"),
+    percent("accuracy", "at equal step time, %"),
     number("n", "n"),
     percent("usual", "at the usual epochs, %"),
     number("n_usual", "n"),
-    Column("total", "time, at equal cost", lambda s: duration(s.mean), "—", True),
+    Column("total", "time, at equal step time", lambda s: duration(s.mean), "—", True),
 )
 _NOTE = (
     "Epochs: DivAug's, times the measured time of its step over that of the method's; the cosine "
-    "schedule is stretched to them. Cost: of a step, relative to DivAug's. Accuracy: last epoch, "
+    "schedule is stretched to them. Evaluations and checkpoints, which come with every epoch, are "
+    "not evened out. Cost: of a step, relative to DivAug's. Accuracy: last epoch, "
     "mean ± sample standard deviation over n seeds. Time: of runs that had the device to "
     "themselves."
 )
@@ -39,12 +41,12 @@ _NOTE = (
 
 def _timings(plan: Plan) -> list[Job]:
     names = tuple(dict.fromkeys([*plan.methods, _REFERENCE]))
-    return timings(Plan(plan.options, plan.rows, names, plan.store, plan.device))
+    return timings(replace(plan, methods=names), _REFERENCE)
 
 
-def epochs_at_equal_cost(findings: Findings, row: str, name: str, machine: str) -> int | None:
-    """How many epochs of a method take as long as DivAug's; None where a step was not timed."""
-    own, reference = (findings.cost(row, n, machine) for n in (name, _REFERENCE))
+def epochs_at_equal_cost(findings: Findings, row: str, name: str, setting: str) -> int | None:
+    """How many epochs of a method have steps as long as DivAug's; None where none was timed."""
+    own, reference = findings.related_costs(row, name, _REFERENCE, setting)
     if own is None or reference is None:
         return None
     ratio = reference.step_ms["median"] / own.step_ms["median"]
@@ -55,38 +57,38 @@ def _train(plan: Plan) -> list[Job]:
     findings = TARGET.findings(plan.options, plan.store)
     # The machine that trains is the one that was timed.
     recipe = recipe_of(plan.rows[0], _REFERENCE, 0, plan.options)
-    machine = this_machine(recipe, plan.device)
+    setting = this_setting(recipe, plan.device, eager=plan.eager)
     jobs: list[Job] = []
     for seed in range(plan.options.seeds):
         for row in plan.rows:
             for name in plan.methods:
-                epochs = epochs_at_equal_cost(findings, row, name, machine)
+                epochs = epochs_at_equal_cost(findings, row, name, setting)
                 if epochs is not None:
                     jobs.append(TrainJob(recipe_of(row, name, seed, plan.options, epochs=epochs)))
     return jobs
 
 
-def _runs(findings: Findings, row: str, name: str, machine: str) -> list[RunRecord]:
-    epochs = epochs_at_equal_cost(findings, row, name, machine)
+def _runs(findings: Findings, row: str, name: str, setting: str) -> list[RunRecord]:
+    epochs = epochs_at_equal_cost(findings, row, name, setting)
     return findings.runs(row, name, epochs) if epochs else []
 
 
-def _machine(findings: Findings, row: str) -> str:
-    """The machine whose timings most runs follow."""
-    found = findings.machines(row, _REFERENCE)
-    counts = {m: sum(len(_runs(findings, row, n, m)) for n in findings.methods) for m in found}
-    return max(found, key=lambda m: counts[m], default="")
+def _setting(findings: Findings, row: str) -> str:
+    """The machine and versions whose timings most runs follow."""
+    found = findings.settings(row, _REFERENCE)
+    counts = {s: sum(len(_runs(findings, row, n, s)) for n in findings.methods) for s in found}
+    return max(found, key=lambda s: counts[s], default="")
 
 
-def _row(findings: Findings, row: str, name: str, machine: str) -> dict[str, Any]:
-    own, reference = (findings.cost(row, n, machine) for n in (name, _REFERENCE))
-    runs = _runs(findings, row, name, machine)
+def _row(findings: Findings, row: str, name: str, setting: str) -> dict[str, Any]:
+    own, reference = findings.related_costs(row, name, _REFERENCE, setting)
+    runs = _runs(findings, row, name, setting)
     accuracy, usual = summarize(r.accuracy for r in runs), findings.accuracy(row, name)
     alone = [run.working_seconds for run in runs if run.side_by_side == 1]
     return {
         "method": findings.title(row, name),
         "cost": own.step_ms["median"] / reference.step_ms["median"] if own and reference else None,
-        "epochs": epochs_at_equal_cost(findings, row, name, machine),
+        "epochs": epochs_at_equal_cost(findings, row, name, setting),
         "accuracy": accuracy,
         "n": accuracy.n if accuracy else 0,
         "usual": usual,
@@ -97,12 +99,12 @@ def _row(findings: Findings, row: str, name: str, machine: str) -> dict[str, Any
 
 def _analyse(findings: Findings) -> Outcome:
     row = (findings.options.rows or findings.target_rows)[0]
-    machine = _machine(findings, row)
-    runs = [run for n in findings.methods for run in _runs(findings, row, n, machine)]
-    rows = tuple(_row(findings, row, name, machine) for name in findings.methods)
-    timed = f"Steps were timed on {machine}." if machine else ""
+    setting = _setting(findings, row)
+    runs = [run for n in findings.methods for run in _runs(findings, row, n, setting)]
+    rows = tuple(_row(findings, row, name, setting) for name in findings.methods)
+    timed = f"Steps were timed on {setting}." if setting else ""
     notes = tuple(note for note in (_NOTE, timed, provenance(runs)) if note)
-    main = Sheet("equal-cost", f"Every method at DivAug's cost, {row}", _COLUMNS, rows, notes)
+    main = Sheet("equal-cost", f"Every method at DivAug's step time, {row}", _COLUMNS, rows, notes)
     return Outcome(
         TARGET.name,
         TARGET.title,
@@ -125,14 +127,14 @@ def _draw(row: str, rows: tuple[dict[str, Any], ...]) -> list[Drawing]:
     ]
     if len(points) < 2:
         return []
-    title = f"Accuracy at DivAug's cost, {row}"
-    figure = scatter(points, "epochs that DivAug's time is worth", "test accuracy, %")
+    title = f"Accuracy at DivAug's step time, {row}"
+    figure = scatter(points, "epochs that the time of DivAug's steps is worth", "test accuracy, %")
     return [Drawing("equal-cost", title, f"{title}: a point for each method", figure)]
 
 
 TARGET = Target(
     "equal-cost",
-    "Every method given DivAug's total training time",
+    "Every method given the time of DivAug's steps",
     tuple(n for n in METHODS if n not in ("none", "divaug-greedy", "divaug-exact")),
     (_timings, _train),
     _analyse,

@@ -1,7 +1,7 @@
 """Which operations are kept over the epochs, and with which probability."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -20,6 +20,7 @@ from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import Column, Sheet, number, spread
 from divaug.reproduction.summaries import Summary, summarize
 from divaug.reproduction.targets.base import Target, cells, runs_behind
+from divaug.reproduction.verdicts import Verdict, above, above_zero, both
 
 __all__ = ["TARGET"]
 
@@ -62,14 +63,22 @@ def mean_probability(kept: Kept) -> float:
 
 
 def _ends(run: RunRecord) -> tuple[list[Kept], list[Kept]]:
+    """The first and the last tenth of the epochs; the same epoch twice where there is but one."""
     kept = [epoch.kept for epoch in run.epochs if epoch.kept]
     tenth = max(1, len(kept) // 10)
     return kept[:tenth], kept[-tenth:]
 
 
-def _change(run: RunRecord, name: str) -> float:
+def _change(run: RunRecord, value: Callable[[Kept], float]) -> float:
+    """From the first epochs to the last; NaN where these are the same."""
     first, last = _ends(run)
-    return fmean(share(k, name) for k in last) - fmean(share(k, name) for k in first)
+    if not first or first == last:
+        return math.nan
+    return fmean(map(value, last)) - fmean(map(value, first))
+
+
+def _changes(runs: Sequence[RunRecord], value: Callable[[Kept], float]) -> Summary | None:
+    return summarize(_change(run, value) for run in runs)
 
 
 def _row(name: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> dict[str, Any]:
@@ -84,8 +93,8 @@ def _row(name: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> 
         "paper": verdict,
         "first": over(0, lambda k: share(k, name)),
         "last": over(1, lambda k: share(k, name)),
-        "change": summarize(_change(run, name) for run in runs),
-        "control": summarize(_change(run, name) for run in control),
+        "change": _changes(runs, lambda k: share(k, name)),
+        "control": _changes(control, lambda k: share(k, name)),
         "probability_first": over(0, lambda k: k.probability.get(name, math.nan)),
         "probability_last": over(1, lambda k: k.probability.get(name, math.nan)),
         "n": len(runs),
@@ -100,7 +109,7 @@ def _analyse(findings: Findings) -> Outcome:
     rows = tuple(_row(name, runs, control) for name in names)
     notes = tuple(note for note in (_NOTE, provenance(runs)) if note)
     main = Sheet("evolution", f"What DivAug keeps over the epochs, {row}", _COLUMNS, rows, notes)
-    sheets = (main, claims_sheet(_claims(rows, runs)))
+    sheets = (main, claims_sheet(_claims(rows, runs, control)))
     return Outcome(
         TARGET.name,
         TARGET.title,
@@ -110,29 +119,34 @@ def _analyse(findings: Findings) -> Outcome:
     )
 
 
-def _claims(rows: Sequence[dict[str, Any]], runs: Sequence[RunRecord]) -> list[Claim]:
+def beyond_chance(found: Summary | None, control: Summary | None, sign: int) -> Verdict:
+    """Whether something changes in a direction, and further than for a random choice."""
+    if found is None or control is None:
+        return None
+    one, other = (found, control) if sign > 0 else (-found, -control)
+    return both([above_zero(one), above(one, other)])
+
+
+def _claim(
+    text: str, found: Summary | None, control: Summary | None, sign: int, digits: int, unit: str
+) -> Claim:
+    shown = f"{found.show(digits, sign=True)}{unit}, n = {found.n}" if found else ""
+    if control:
+        shown += f"; by chance {control.show(digits, sign=True)}, n = {control.n}"
+    return Claim(text, beyond_chance(found, control, sign), shown)
+
+
+def _claims(
+    rows: Sequence[dict[str, Any]], runs: Sequence[RunRecord], control: Sequence[RunRecord]
+) -> list[Claim]:
     by_name = {r["operation"]: r for r in rows}
-
-    def claim(name: str, word: str, sign: int) -> Claim:
-        row = by_name.get(name, {})
-        found, control = row.get("change"), row.get("control")
-        shown = f"{found.show(2, sign=True)} points, n = {found.n}" if found else ""
-        if control:
-            shown += f"; by chance {control.show(2, sign=True)}, n = {control.n}"
-        return Claim(
-            f"the share of {name} {word}", None if found is None else sign * found.mean > 0, shown
-        )
-
-    p = [[fmean(mean_probability(k) for k in end) for end in _ends(run)] for run in runs]
-    rise = summarize(last - first for first, last in p)
+    wanted = [(name, "rises", 1) for name in RISING] + [(name, "falls", -1) for name in FALLING]
+    named = [(f"the share of {name} {word}", by_name.get(name, {}), s) for name, word, s in wanted]
+    kept = "the mean probability of what is kept rises"
+    p, chance = (_changes(some, mean_probability) for some in (runs, control))
     return [
-        *(claim(name, "rises", 1) for name in RISING),
-        *(claim(name, "falls", -1) for name in FALLING),
-        Claim(
-            "the mean probability of what is kept rises",
-            None if rise is None else rise.mean > 0,
-            f"{rise.show(4, sign=True)}, n = {rise.n}" if rise else "",
-        ),
+        *(_claim(text, r.get("change"), r.get("control"), s, 2, " points") for text, r, s in named),
+        _claim(kept, p, chance, 1, 4, ""),
     ]
 
 

@@ -4,13 +4,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from divaug.reproduction.findings import Findings
+from divaug.reproduction.methods import method
 from divaug.reproduction.sheets import Column, Sheet, number
 from divaug.reproduction.summaries import Summary, correlate, summarize
+from divaug.reproduction.verdicts import Verdict, above, both
 
-__all__ = ["FIGURE_METHODS", "Seen", "correlations_sheet", "look", "ordered"]
+__all__ = ["FIGURE_METHODS", "LIMITS", "Seen", "correlations_sheet", "look", "ordered"]
 
 #: The five methods of the paper's figures on diversity.
 FIGURE_METHODS = ("default", "autoaugment", "fast-autoaugment", "randaugment", "divaug")
+
+#: What measurements cannot tell.
+LIMITS = (
+    "DivAug, by k-means++, greedy or exact, keeps the views that the measuring network itself "
+    "finds diverse: its diversity to that network is high by construction. PBA, a schedule, is "
+    "measured at its last epoch."
+)
 
 
 @dataclass(frozen=True)
@@ -61,17 +70,21 @@ _Value = Callable[[Seen], Summary | None]
 
 
 def correlations_sheet(seen: Sequence[Seen], pairs: Sequence[tuple[str, _Value, _Value]]) -> Sheet:
-    """Coefficients over the paper's five methods and over all, with n.
+    """Coefficients over the paper's five methods, over all, and over those that ask no network.
+
+    Methods that ask choose by what is then measured, which ties the two together by construction.
 
     Args:
         seen: methods; those that lack a value are left out, and n says so.
         pairs: what goes with what: its name and the two values.
     """
     rows = []
+    silent = [one for one in seen if not method(one.name).asks]
     for name, first, second in pairs:
         for which, chosen in (
             ("the paper's five", [one for one in seen if one.name in FIGURE_METHODS]),
             ("all", list(seen)),
+            ("all that do not ask the measuring network", silent),
         ):
             values = [(first(one), second(one)) for one in chosen]
             both = [(a.mean, b.mean) for a, b in values if a is not None and b is not None]
@@ -100,11 +113,7 @@ def correlations_sheet(seen: Sequence[Seen], pairs: Sequence[tuple[str, _Value, 
     )
 
 
-def ordered(seen: Sequence[Seen], value: _Value, lower: Sequence[str], upper: str) -> bool | None:
+def ordered(seen: Sequence[Seen], value: _Value, lower: Sequence[str], upper: str) -> Verdict:
     """Whether a method's value lies above all the others'; None where one was not run."""
     by_name = {one.name: value(one) for one in seen}
-    above = by_name.get(upper)
-    others = [by_name.get(name) for name in lower]
-    if above is None or any(other is None for other in others):
-        return None
-    return all(other is not None and above.mean > other.mean for other in others)
+    return both(above(by_name.get(upper), by_name.get(name)) for name in lower)

@@ -18,6 +18,7 @@ from divaug.reproduction.sheets import Column, Sheet, number, percent, spread
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Target, cells, runs_behind
 from divaug.reproduction.targets.supervised import draw_rules
+from divaug.reproduction.verdicts import above_zero
 
 __all__ = ["TARGET"]
 
@@ -62,9 +63,7 @@ def _claim(findings: Findings, row: str) -> Claim:
     if over is None:
         return Claim(text, None)
     shown = f"{over.show(2, 100, sign=True)} points, n = {over.n} pair{'s' if over.n > 1 else ''}"
-    if over.std is not None and abs(over.mean) <= over.std:
-        shown += "; the mean difference is no larger than its spread"
-    return Claim(text, over.mean > 0, shown)
+    return Claim(text, above_zero(over), shown)
 
 
 def _analyse(findings: Findings) -> Outcome:

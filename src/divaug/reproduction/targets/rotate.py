@@ -4,9 +4,8 @@ from typing import Any
 
 from divaug.reproduction.drawing import Line, Point, lines, scatter
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.jobs import Job, TrainJob
+from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import ROTATIONS
-from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import (
     Claim,
     Drawing,
@@ -17,7 +16,8 @@ from divaug.reproduction.outcomes import (
 )
 from divaug.reproduction.sheets import Sheet, number, percent, spread
 from divaug.reproduction.summaries import correlate, summarize
-from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind
+from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind, scorers
+from divaug.reproduction.verdicts import rises_together
 
 __all__ = ["TARGET"]
 
@@ -30,15 +30,15 @@ _COLUMNS = (
     number("n", "n"),
 )
 _NOTE = (
-    "Variance Diversity: to one network trained without augmentation; VD trained: of the views "
-    "trained on, in training mode, mean over all epochs. Accuracy: last epoch, mean ± sample "
-    "standard deviation over n seeds. The paper gives the figure without numbers."
+    "Variance Diversity: to networks trained without augmentation, one for each seed; VD trained: "
+    "of the views trained on, in training mode, mean over all epochs. Accuracy: last epoch, mean ± "
+    "sample standard deviation over n seeds. The paper gives the figure without numbers. "
+    "The measuring network also chooses the views that it measures."
 )
 
 
 def _train(plan: Plan) -> list[Job]:
-    scorers = [TrainJob(recipe_of(row, _SCORER, 0, plan.options)) for row in plan.rows]
-    return list(dict.fromkeys([*scorers, *cells(plan)]))
+    return list(dict.fromkeys([*scorers(plan, [_SCORER]), *cells(plan)]))
 
 
 def _probability(name: str) -> float:
@@ -65,7 +65,7 @@ def _analyse(findings: Findings) -> Outcome:
     found = correlate([r["variance"].mean for r in whole], [r["accuracy"].mean for r in whole])
     claim = Claim(
         "Variance Diversity and accuracy move together",
-        None if found.pearson is None else found.pearson > 0,
+        rises_together(found),
         found.show(),
     )
     notes = tuple(note for note in (_NOTE, provenance(runs)) if note)

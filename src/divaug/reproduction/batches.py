@@ -1,0 +1,69 @@
+"""The job that times steps: a batch of methods, one after the other."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from divaug.recipes import Recipe
+from divaug.reproduction.identity import cost_hash, step_hash
+from divaug.reproduction.store import Store, read_store, save
+from divaug.reproduction.timing import new_batch, this_setting, tidy, time_step
+from divaug.reproduction.work import End, Shelf, Work
+
+__all__ = ["TimeJob"]
+
+
+@dataclass(frozen=True)
+class TimeJob:
+    """Time the steps of methods on this machine, one after the other.
+
+    Times drift with clocks, drivers and sources: methods are only related to a base that was timed
+    in the same batch, so a batch that goes on after an interruption begins with the base anew.
+
+    Args:
+        base: whose step the others are related to.
+        recipes: whose steps.
+        device: where.
+        eager: whether without compilation and CUDA graphs.
+    """
+
+    base: Recipe
+    recipes: tuple[Recipe, ...]
+    device: str | None = None
+    eager: bool = False
+    alone: ClassVar[bool] = True
+
+    @property
+    def hash(self) -> str:
+        """What the list shows; each timing has a hash of its own."""
+        steps = "-".join(step_hash(recipe) for recipe in (self.base, *self.recipes))
+        return cost_hash(self.base, this_setting(self.base, self.device, eager=self.eager), steps)
+
+    @property
+    def label(self) -> str:
+        """Whose steps are timed."""
+        names = dict.fromkeys(one.augmenter for one in (self.base, *self.recipes))
+        row = self.base.name.removesuffix(f"-{self.base.augmenter}")
+        return f"time the steps of {', '.join(names)} on {row}"
+
+    def done(self, store: Store) -> bool:
+        """Whether every timing has a record, beside the base's."""
+        return not self._missing(store)
+
+    def _missing(self, store: Store) -> list[Recipe]:
+        setting = this_setting(self.base, self.device, eager=self.eager)
+
+        def batches(recipe: Recipe) -> set[str]:
+            return {cost.batch for cost in store.timed(recipe) if cost.setting == setting}
+
+        beside = batches(self.base)
+        return [recipe for recipe in (self.base, *self.recipes) if not batches(recipe) & beside]
+
+    def execute(self, work: Work, _shelf: Shelf) -> End:
+        """Time the base and what is missing, and write the records."""
+        batch, missing = new_batch(), self._missing(read_store(work.results))
+        for recipe in dict.fromkeys([self.base, *missing]):
+            if not work.may_begin:
+                return End.TIME_UP
+            tidy()
+            save(work.results, time_step(recipe, work.device, eager=work.eager, batch=batch))
+        return End.FINISHED

@@ -1,0 +1,84 @@
+"""Whether numbers bear a claim out: yes, no, or too few and too spread to tell."""
+
+import math
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final, TypeAlias
+
+from divaug.reproduction.summaries import Correlation, Summary
+
+__all__ = ["UNDECIDED", "Undecided", "Verdict", "above", "above_zero", "both", "rises_together"]
+
+
+class Undecided(Enum):
+    """The verdict that is neither yes nor no."""
+
+    UNDECIDED = "undecided"
+
+
+UNDECIDED: Final = Undecided.UNDECIDED
+#: True, False, undecided, or None where something that it needs was not run.
+Verdict: TypeAlias = bool | Undecided | None
+
+# Degrees of freedom → Student's t, of which 95 % lie within plus and minus.
+_STUDENT = {
+    1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 6: 2.4469, 7: 2.3646, 8: 2.3060,
+    9: 2.2622, 10: 2.2281, 12: 2.1788, 15: 2.1314, 20: 2.0860, 30: 2.0423, 60: 2.0003,
+}  # fmt: skip
+
+
+def student(freedom: float) -> float:
+    """The bound of Student's t at 95 %, that of fewer degrees of freedom between two entries."""
+    return _STUDENT[max(known for known in _STUDENT if known <= max(1.0, freedom))]
+
+
+def above_zero(found: Summary | None) -> Verdict:
+    """Whether a mean lies above zero: at 95 %, by its own spread.
+
+    Example:
+        >>> above_zero(Summary(0.3, 0.1, 4)), above_zero(Summary(0.3, 0.5, 4))
+        (True, <Undecided.UNDECIDED: 'undecided'>)
+    """
+    if found is None:
+        return None
+    if found.std is None:
+        return UNDECIDED
+    return _judge(found.mean, found.std / math.sqrt(found.n), found.n - 1)
+
+
+def above(upper: Summary | None, lower: Summary | None) -> Verdict:
+    """Whether one mean lies above another: at 95 %, by both spreads (Welch's test)."""
+    if upper is None or lower is None:
+        return None
+    if upper.std is None or lower.std is None:
+        return UNDECIDED
+    first, second = upper.std**2 / upper.n, lower.std**2 / lower.n
+    both_ways = first**2 / (upper.n - 1) + second**2 / (lower.n - 1)
+    freedom = (first + second) ** 2 / both_ways if both_ways else upper.n + lower.n - 2
+    return _judge(upper.mean - lower.mean, math.sqrt(first + second), freedom)
+
+
+def rises_together(found: Correlation) -> Verdict:
+    """Whether two measures rise together: Pearson's r above zero at 95 %."""
+    if found.pearson is None:
+        return None
+    free, rest = found.n - 2, max(0.0, 1 - found.pearson**2)
+    return _judge(found.pearson, math.sqrt(rest / free), free)
+
+
+def both(verdicts: Iterable[Verdict]) -> Verdict:
+    """Whether all of several hold; one that does not settles it, one that was not run forbids it.
+
+    Example:
+        >>> both([True, True]), both([True, UNDECIDED, False]), both([False, None])
+        (True, False, None)
+    """
+    found = list(verdicts)
+    for settled in (None, False, UNDECIDED):
+        if any(one is settled for one in found):
+            return settled
+    return True
+
+
+def _judge(mean: float, error: float, freedom: float) -> Verdict:
+    return UNDECIDED if abs(mean) <= student(freedom) * error else mean > 0

@@ -1,0 +1,135 @@
+"""Timings: related within a batch alone, after a check of the kernels, with real sizes."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from divaug.reproduction import timing
+from divaug.reproduction.batches import TimeJob
+from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, TRAIN_IMAGES, Options, recipe_of
+from divaug.reproduction.records import CostRecord
+from divaug.reproduction.store import Store, read_store
+from divaug.reproduction.targets import TARGETS
+from divaug.reproduction.targets.equal_cost import epochs_at_equal_cost
+from divaug.reproduction.work import End, Shelf, Work
+from divaug.training.hardware import Hardware
+from tests.reproduction_helpers import OPTIONS, PLACE
+
+WHERE = PLACE | {"python": "3.13", "packages": {"torch": "2.11", "divaug": "1"}}
+
+
+def timed(name, milliseconds, batch, **place):
+    step = dict.fromkeys(("median", "low", "high"), milliseconds)
+    recipe = recipe_of(PAPER_ROW, name, 0, Options())
+    return CostRecord(recipe, step, {"expand": 1.0}, 1000, WHERE | place, batch)
+
+
+def store_of(*costs):
+    return Store(costs={cost.hash: cost for cost in costs})
+
+
+def cost_table(store):
+    sheet = TARGETS["cost"].outcome(Options(), store).sheets[0]
+    names = [column.key for column in sheet.columns]
+    rows = {row[0]: dict(zip(names, row, strict=True)) for row in sheet.table().rows}
+    return rows, " ".join(sheet.notes)
+
+
+def test_steps_are_related_to_the_base_of_their_own_batch():
+    store = store_of(
+        timed("randaugment", 2.0, "1"),
+        timed("default", 1.0, "1"),
+        timed("randaugment", 4.0, "2", commit="def"),
+        timed("divaug", 12.0, "2", commit="def"),
+        timed("pba", 5.0, "3"),
+    )
+    rows, notes = cost_table(store)
+    assert rows["default"]["relative"] == "0.50"
+    assert rows["DivAug (k-means++)"]["relative"] == "3.00"
+    assert rows["PBA"]["relative"] == rows["PBA"]["memory_relative"] == "—, timed apart"
+    assert rows["PBA"]["step_ms"] == "5.00"
+    assert rows["AutoAugment"]["relative"] == "—, not run"
+    assert "commit abc." in notes
+    assert "commit def." in notes  # every environment is named
+
+
+def test_other_modes_and_versions_have_tables_of_their_own():
+    store = store_of(
+        timed("randaugment", 2.0, "1"),
+        timed("divaug", 8.0, "1", compiled=True),
+        timed("divaug", 9.0, "1", packages={"torch": "2.12"}),
+    )
+    found = [s for s in TARGETS["cost"].outcome(Options(), store).sheets if "cost" in s.name]
+    assert len(found) == 3
+    assert "3.00" not in {text for sheet in found for row in sheet.table().rows for text in row}
+
+
+def test_epochs_follow_from_one_batch_and_stay_when_another_comes():
+    old = (timed("divaug", 8.0, "1"), timed("randaugment", 2.0, "1"))
+    new = (timed("divaug", 8.0, "2"), timed("randaugment", 4.0, "2"))
+    for costs in (old, (*old, *new)):
+        findings = TARGETS["equal-cost"].findings(Options(), store_of(*costs))
+        setting = old[0].setting
+        assert epochs_at_equal_cost(findings, PAPER_ROW, "randaugment", setting) == 800
+    apart = TARGETS["equal-cost"].findings(Options(), store_of(old[0], new[1]))
+    assert epochs_at_equal_cost(apart, PAPER_ROW, "randaugment", old[0].setting) is None
+
+
+@pytest.fixture
+def job():
+    base, *others = (recipe_of(DEMO_ROW, n, 0, OPTIONS) for n in ("randaugment", "none", "default"))
+    return TimeJob(base, tuple(others), "cpu")
+
+
+def test_a_list_of_steps_is_timed_in_a_batch_and_goes_on_with_its_base(job, tmp_path, monkeypatch):
+    place = dict(timing._place(Hardware.choose("cpu"), torch.get_num_threads()))
+    log, limit = [], [2]
+
+    def pretended(recipe, device, *, eager, batch):
+        log.append((recipe.augmenter, batch))
+        limit[0] -= 1
+        step = dict.fromkeys(("median", "low", "high"), 1.0)
+        return CostRecord(recipe, step, {}, 1, place, batch)
+
+    class Hurried(Work):
+        may_begin = property(lambda _: limit[0] > 0)
+
+    batches = iter("12")
+    monkeypatch.setattr("divaug.reproduction.batches.time_step", pretended)
+    monkeypatch.setattr("divaug.reproduction.batches.new_batch", lambda: next(batches))
+    work = Hurried(tmp_path / "runs", tmp_path / "results", None, "cpu")
+    assert job.execute(work, Shelf(None)) is End.TIME_UP
+    assert not job.done(read_store(work.results))
+    limit[0] = 9
+    assert job.execute(work, Shelf(None)) is End.FINISHED
+    assert log == [("randaugment", "1"), ("none", "1"), ("randaugment", "2"), ("default", "2")]
+    assert job.done(read_store(work.results))
+    assert not replace(job, base=job.recipes[0]).done(read_store(work.results))  # never beside it
+
+
+def test_nothing_is_timed_on_a_gpu_before_the_kernels_were_compared(monkeypatch):
+    def differ(*_):
+        raise ValueError("the kernels differ")
+
+    monkeypatch.setattr(Hardware, "choose", lambda *_, **__: Hardware(torch.device("cuda")))
+    monkeypatch.setattr(timing, "verify", differ)
+    monkeypatch.setattr(timing, "_peak_bytes", lambda *_: pytest.fail("timed all the same"))
+    timing._check_kernels.cache_clear()
+    with pytest.raises(ValueError, match="the kernels differ"):
+        timing.time_step(recipe_of(PAPER_ROW, "divaug", 0, Options()), batch="1")
+
+
+@pytest.mark.parametrize(
+    ("options", "images"), [(Options(), TRAIN_IMAGES["cifar10"]), (Options(scale=0.1), 5_000)]
+)
+def test_memory_is_that_of_as_many_images_as_are_trained_on(options, images, monkeypatch):
+    class AskedError(Exception):
+        pass
+
+    def stop(_recipe, count=0):
+        raise AskedError(count)
+
+    monkeypatch.setattr(timing, "random_data", stop)
+    with pytest.raises(AskedError, match=f"^{images}$"):
+        timing.time_step(recipe_of(PAPER_ROW, "divaug", 0, options), "cpu", batch="1")

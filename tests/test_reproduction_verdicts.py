@@ -1,0 +1,177 @@
+"""Verdicts: by the spread and the number of runs, never by the sign of a mean alone."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from divaug.reproduction.options import PAPER_ROW, Options
+from divaug.reproduction.records import MeasurementRecord
+from divaug.reproduction.store import Store
+from divaug.reproduction.summaries import Summary, correlate, summarize
+from divaug.reproduction.targets import TARGETS
+from divaug.reproduction.targets.evolution import RISING, beyond_chance
+from divaug.reproduction.targets.measured import Seen, correlations_sheet
+from divaug.reproduction.verdicts import (
+    UNDECIDED,
+    above,
+    above_zero,
+    both,
+    rises_together,
+    student,
+)
+from tests.reproduction_helpers import made_run
+from tests.test_reproduction_records import MEASUREMENT
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30, 60])
+def test_the_bound_is_students(freedom):
+    assert student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), abs=1e-4)
+
+
+def test_between_two_entries_the_bound_is_the_stricter():
+    for freedom in (1.5, 11, 14, 45, 1000):
+        assert stats.t.ppf(0.975, freedom) <= student(freedom) <= student(math.floor(freedom))
+
+
+def expected(statistic, p):
+    return bool(statistic > 0) if p < 0.05 else UNDECIDED
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10])
+def test_means_are_judged_as_by_a_t_test(n):
+    generator, seen = np.random.default_rng(n), set()
+    for shift in (-4, -1, 0, 0.5, 1, 2, 4, 30) * 4:
+        values = generator.normal(shift, 1, n)
+        wanted = expected(*stats.ttest_1samp(values, 0))
+        assert above_zero(summarize(values)) is wanted
+        seen.add(wanted)
+    assert UNDECIDED in seen
+    assert True in seen
+
+
+def test_two_means_are_judged_as_by_welchs_test():
+    generator, seen = np.random.default_rng(0), set()
+    for shift in (-4, -1, 0, 0.5, 1, 2, 4, 30) * 4:
+        first, second = generator.normal(shift, 1, 4), generator.normal(0, 1, 4)
+        found = stats.ttest_ind(first, second, equal_var=False)
+        if 0.04 < found.pvalue < 0.05:
+            continue  # our bound is a little stricter there
+        assert above(summarize(first), summarize(second)) is expected(*found)
+        seen.add(expected(*found))
+    assert seen == {True, False, UNDECIDED}
+
+
+def test_correlations_are_judged_as_by_their_test():
+    generator, seen = np.random.default_rng(1), set()
+    for slope in (-3, -1, 0, 0.5, 1, 3) * 3:
+        x = generator.normal(size=9)
+        y = slope * x + generator.normal(size=9)
+        wanted = expected(*stats.pearsonr(x, y))
+        assert rises_together(correlate(x.tolist(), y.tolist())) is wanted
+        seen.add(wanted)
+    assert seen == {True, False, UNDECIDED}
+    assert rises_together(correlate([1.0], [1.0])) is None
+
+
+def test_a_single_run_decides_nothing_and_a_missing_one_is_said_to_be_missing():
+    one, many = Summary(5.0, None, 1), Summary(0.0, 0.1, 4)
+    assert above_zero(one) is UNDECIDED
+    assert above(one, many) is UNDECIDED
+    assert above(many, one) is UNDECIDED
+    assert above_zero(None) is above(None, many) is above(many, None) is None
+    assert both([True, UNDECIDED]) is UNDECIDED
+    assert both([None, False, UNDECIDED]) is None
+
+
+def test_what_changes_as_much_by_chance_does_not_count():
+    rise, chance = Summary(1.0, 0.1, 4), Summary(1.02, 0.1, 4)
+    still = Summary(0.0, 0.1, 4)
+    assert above_zero(rise) is True
+    assert beyond_chance(rise, still, 1) is True
+    assert beyond_chance(rise, chance, 1) is UNDECIDED
+    assert beyond_chance(rise, still, -1) is False
+    assert beyond_chance(-rise, still, -1) is True
+    assert beyond_chance(rise, None, 1) is None
+
+
+def with_accuracy(run, value):
+    return replace(run, epochs=(*run.epochs[:-1], replace(run.last, test_accuracy=value)))
+
+
+def claims_of(target, runs=(), measurements=()):
+    store = Store({run.hash: run for run in runs}, {one.hash: one for one in measurements})
+    sheets = TARGETS[target].outcome(Options(), store).sheets
+    (found,) = [sheet for sheet in sheets if sheet.name == "claims"]
+    return {row["claim"]: row["holds"] for row in found.rows}
+
+
+@pytest.mark.parametrize(
+    ("differences", "verdict"),
+    [
+        ([0.01], "undecided"),
+        ([0.01, 0.012, 0.011], "yes"),
+        ([-0.01, -0.012, -0.011], "no"),
+        ([0.01, -0.002, 0.001], "undecided"),
+    ],
+)
+def test_the_random_baseline_is_beaten_beyond_the_spread_or_not_at_all(differences, verdict):
+    runs = []
+    for seed, difference in enumerate(differences):
+        for name, accuracy in (("random", 0.9), ("divaug", 0.9 + difference)):
+            one = made_run(200, seed=seed, augmenter=name, name=f"{PAPER_ROW}-{name}")
+            runs.append(with_accuracy(one, accuracy))
+    assert list(claims_of("random-baseline", runs).values()) == [verdict]
+
+
+def measured(name, seed, value):
+    values = replace(MEASUREMENT.values, variance_diversity=value)
+    return MeasurementRecord(replace(MEASUREMENT.scorer, seed=seed), name, values, {})
+
+
+@pytest.mark.parametrize(("networks", "verdict"), [(1, "undecided"), (3, "yes")])
+def test_an_order_of_methods_needs_more_than_one_network(networks, verdict):
+    names = ("default", "autoaugment", "fast-autoaugment", "randaugment", "divaug")
+    records = [
+        measured(name, seed, 0.1 * i + 0.001 * seed)
+        for i, name in enumerate(names)
+        for seed in range(networks)
+    ]
+    for target in ("diversity", "affinity"):
+        found = claims_of(target, measurements=records)
+        assert next(v for claim, v in found.items() if "DivAug has the most" in claim) == verdict
+
+
+def test_a_run_of_one_epoch_has_no_change_to_show():
+    runs = [made_run(200), made_run(200, augmenter="random", name=f"{PAPER_ROW}-random")]
+    assert claims_of("evolution", runs)[f"the share of {RISING[0]} rises"] == "undecided"
+    short = [replace(run, epochs=run.epochs[-1:]) for run in runs]
+    assert set(claims_of("evolution", short).values()) == {"—, not run"}
+
+
+def test_a_correlation_is_also_given_without_methods_that_ask_the_measuring_network():
+    """Five silent methods in no order and DivAug above all: what ties them is DivAug alone."""
+    silent = ("default", "autoaugment", "fast-autoaugment", "pba", "randaugment")
+    seen = [
+        Seen(name, name, Summary(x, None, 1), None, None, None, Summary(y, None, 1), None)
+        for name, x, y in zip(
+            (*silent, "divaug", "divaug-greedy"), (1, 2, 3, 4, 5, 50, 60), (3, 1, 3, 1, 3, 50, 60),
+            strict=True,
+        )
+    ]  # fmt: skip
+    sheet = correlations_sheet(seen, [("both", lambda s: s.variance, lambda s: s.gain)])
+    rows = {row["methods"]: row for row in sheet.rows}
+    assert rows["all"]["n"] == 7
+    assert rows["all"]["pearson"] > 0.9
+    without = rows["all that do not ask the measuring network"]
+    assert without["n"] == 5
+    assert without["pearson"] == pytest.approx(0)
+
+
+@pytest.mark.parametrize("target", ["diversity", "affinity"])
+def test_tables_say_what_measurements_cannot_tell(target):
+    notes = " ".join(TARGETS[target].outcome(Options(), Store()).sheets[0].notes)
+    assert "high by construction" in notes
+    assert "PBA, a schedule, is measured at its last epoch" in notes
