@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from divaug.benchmarks.clocks import milliseconds
-from divaug.benchmarks.expansion import STEP_SHAPES, verify
 from divaug.benchmarks.random_data import random_data
+from divaug.benchmarks.step import compare as compare_steps
 from divaug.benchmarks.step import time_whole, where_measured
 from divaug.datasets import Dataset
 from divaug.plugin import DivAug
@@ -88,10 +88,7 @@ def compare(
     recipes: Sequence[Recipe], device: str | None = None, *, repeats: int = 20, eager: bool = False
 ) -> dict[str, Any]:
     """Time several recipes in one run."""
-    if recipes and Hardware.choose(device, recipes[0].precision, eager=eager).device.type == "cuda":
-        verify(1, STEP_SHAPES)  # raises before any time is taken
-    found = [measure(recipe, device, repeats=repeats, eager=eager) for recipe in recipes]
-    return {"benchmark": KIND, "cases": found, "environment": found[0]["environment"]}
+    return compare_steps(recipes, device, repeats=repeats, eager=eager, measure=measure)
 
 
 def table(result: dict[str, Any]) -> Table:

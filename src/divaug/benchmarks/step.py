@@ -90,13 +90,22 @@ def measure(
 
 
 def compare(
-    recipes: Sequence[Recipe], device: str | None = None, *, repeats: int = 20, eager: bool = False
+    recipes: Sequence[Recipe],
+    device: str | None = None,
+    *,
+    repeats: int = 20,
+    eager: bool = False,
+    measure: Callable[..., dict[str, Any]] = measure,
 ) -> dict[str, Any]:
-    """Time several recipes in one run, so that their ratio belongs to one machine and moment."""
+    """Time several recipes in one run, so that their ratio belongs to one machine and moment.
+
+    `measure` times one of them: this module's, or that of another kind of step.
+    """
     if recipes and Hardware.choose(device, recipes[0].precision, eager=eager).device.type == "cuda":
         verify(1, STEP_SHAPES)  # raises before any time is taken
     found = [measure(recipe, device, repeats=repeats, eager=eager) for recipe in recipes]
-    return {"benchmark": KIND, "cases": found, "environment": found[0]["environment"]}
+    first = found[0]
+    return {"benchmark": first["benchmark"], "cases": found, "environment": first["environment"]}
 
 
 def table(result: dict[str, Any]) -> Table:

@@ -18,7 +18,7 @@ def evaluate(
     """Evaluate a run's last checkpoint, or the checkpoint given, on the whole test set."""
     from divaug.training import Hardware
     from divaug.training import evaluate as score
-    from divaug.training.assembly import test_set_of
+    from divaug.training.assembly import set_to_test
     from divaug.training.data import default_of
     from divaug.training.distributed import Processes
     from divaug.training.opening import open_run
@@ -35,7 +35,7 @@ def evaluate(
     found = opened.data(data, say=say)
     network = opened.network(found, hardware)
     default = default_of(recipe.dataset, found)
-    scores = score(network, test_set_of(recipe, found, hardware, Processes()), default, hardware)
+    scores = score(network, set_to_test(recipe, found, hardware, Processes()), default, hardware)
     typer.echo(
         f"{opened.path}: test accuracy {scores.accuracy:.2%}  test loss {scores.loss:.4f}  "
         f"({scores.images:,} images)"

@@ -177,8 +177,8 @@ class Identity(Policy):
         stream: Stream,
         candidates: int,
         size: tuple[int, int],  # noqa: ARG002 (nothing has a place)
-        partners: Partners,  # noqa: ARG002
-        epoch: int | Tensor | None = None,  # noqa: ARG002
+        partners: Partners,  # noqa: ARG002 (nor a second image)
+        epoch: int | Tensor | None = None,  # noqa: ARG002 (nor a schedule)
     ) -> SubPolicies:
         """Sub-policies without operations: `[B,E,0]`."""
         shape, device = (len(stream.index), candidates, 0), stream.index.device

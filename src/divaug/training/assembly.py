@@ -24,7 +24,7 @@ from divaug.training.semi_step import SemiStep
 from divaug.training.splits import Split, draw_split, fingerprint
 from divaug.training.step import Step, TrainingStep
 
-__all__ = ["STREAMED_SIZE", "Parts", "assemble", "build_augmenter", "build_network", "test_set_of"]
+__all__ = ["STREAMED_SIZE", "Parts", "assemble", "build_augmenter", "build_network", "set_to_test"]
 
 #: Side of the squares that streamed images are cut to before anything else; ImageNet's custom.
 STREAMED_SIZE = 256
@@ -84,7 +84,7 @@ def build_augmenter(
     )
 
 
-def test_set_of(
+def set_to_test(
     recipe: Recipe, data: Dataset | ImageFiles, hardware: Hardware, processes: Processes
 ) -> TestSet:
     """The test images of a dataset."""
@@ -103,9 +103,6 @@ def _chunk_size(recipe: Recipe, hardware: Hardware, processes: Processes) -> int
     with_unlabelled = OBJECTIVES[recipe.objective].unlabelled is not None
     scored = recipe.unlabelled_batch_size if with_unlabelled else recipe.batch_size
     return scored // processes.count * recipe.num_candidates
-
-
-test_set_of.__test__ = False  # type: ignore[attr-defined]
 
 
 def assemble(
@@ -155,7 +152,7 @@ def assemble(
         hardware,
         processes,
     )
-    test = test_set_of(recipe, data, hardware, processes)
+    test = set_to_test(recipe, data, hardware, processes)
     return Parts(network, default, augment, feed, step, test, called)
 
 
@@ -198,7 +195,7 @@ def _semi_supervised(
         processes,
         average,
     )
-    test = test_set_of(recipe, data, hardware, processes)
+    test = set_to_test(recipe, data, hardware, processes)
     asked = average.network if average else called
     return Parts(network, default, augment, feed, step, test, asked, chosen)
 
