@@ -9,7 +9,8 @@ from enum import IntEnum
 import triton
 import triton.language as tl
 
-from divaug.kernels.pixels import SHARPNESS, tabled
+from divaug.kernels.ids import SHARPNESS
+from divaug.kernels.pixels import tabled
 from divaug.kernels.statistics import wants
 
 __all__ = ["List", "list_kernel"]

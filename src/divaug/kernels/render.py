@@ -3,7 +3,8 @@
 import triton
 import triton.language as tl
 
-from divaug.kernels.pixels import after_first, after_second, channel, original, place
+from divaug.kernels.geometry import place
+from divaug.kernels.pixels import after_first, after_second, channel, original
 from divaug.kernels.statistics import slot_of, tables_of
 
 __all__ = ["render_kernel"]

@@ -7,20 +7,9 @@ Solarize, Brightness, Contrast, AutoContrast and Equalize are tables of 256 valu
 import triton
 import triton.language as tl
 
-from divaug.kernels.pixels import (
-    AUTOCONTRAST,
-    BRIGHTNESS,
-    CONTRAST,
-    EQUALIZE,
-    SOLARIZE,
-    after_first,
-    blend,
-    channel,
-    luma,
-    pixels_at,
-    place,
-    plan,
-)
+from divaug.kernels.geometry import place, plan
+from divaug.kernels.ids import AUTOCONTRAST, BRIGHTNESS, CONTRAST, EQUALIZE, SOLARIZE
+from divaug.kernels.pixels import after_first, blend, channel, luma, pixels_at
 
 __all__ = ["RECORD", "slot_of", "table_kernel", "tables_of", "wants"]
 
