@@ -2,6 +2,9 @@
 
 import itertools
 import math
+import multiprocessing
+import os
+import warnings
 
 import numpy as np
 import pytest
@@ -340,6 +343,50 @@ def test_products_are_the_same_from_either_library(E, threads, monkeypatch):
     broken = products.products_and_sums(probs)
     assert torch.equal(broken.isnan(), products._on_device(probs).isnan())
     assert torch.equal(broken.isnan().nonzero()[:, 2].unique(), torch.tensor([2]))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_process_has_helpers_of_its_own(monkeypatch):
+    """Threads do not survive a fork: work handed to the parent's would wait for ever."""
+    monkeypatch.setattr(products, "CHUNK_NUMBERS", 1)
+    monkeypatch.setattr(products, "CHUNKS_PER_THREAD", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    probs = torch.rand(6, 4, 5).softmax(-1)
+    here = products.products_and_sums(probs)
+    reader, writer = multiprocessing.Pipe(duplex=False)
+
+    def there() -> None:
+        writer.send(torch.equal(products.products_and_sums(probs), here))
+
+    context = multiprocessing.get_context("fork")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads
+        child = context.Process(target=there)
+        child.start()
+    try:
+        assert reader.poll(60), "the forked process waits for threads that it does not have"
+        assert reader.recv()
+    finally:
+        child.kill()
+        child.join()
+
+
+def test_an_error_in_a_helper_reaches_the_caller(monkeypatch):
+    def broken(shape_of):
+        def work(part, out):
+            if part[0, 0, 0] == 0.5:  # the second chunk, which is a helper's
+                raise FloatingPointError("in a helper")
+
+        return work
+
+    monkeypatch.setattr(products, "_worker", broken)
+    monkeypatch.setattr(products, "CHUNK_NUMBERS", 1)
+    monkeypatch.setattr(products, "CHUNKS_PER_THREAD", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    probs = torch.zeros(2, 4, 5)
+    probs[1] = 0.5
+    with pytest.raises(FloatingPointError, match="in a helper"):
+        products.products_and_sums(probs)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

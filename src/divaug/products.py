@@ -3,8 +3,10 @@
 All products and sums fit float64 without rounding, so any order, library and device give the same.
 """
 
+import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -69,24 +71,43 @@ def _on_cpu(probs: Tensor) -> Tensor:
     values = probs.numpy()
     found = np.empty((B, E, E + 1))
     starts = range(0, B, chunk)
-    # A thread takes a while to start: it is worth it from a few chunks on.
+    # Waking a thread takes a while: it is worth it from a few chunks on.
     threads = max(1, min(torch.get_num_threads(), len(starts) // CHUNKS_PER_THREAD))
 
     def share(thread: int) -> None:
-        work = _worker(values[:chunk])
-        for start in starts[thread::threads]:
-            work(values[start : start + chunk], found[start : start + chunk])
+        with np.errstate(invalid="ignore", over="ignore"):
+            work = _worker(values[:chunk])
+            for start in starts[thread::threads]:
+                work(values[start : start + chunk], found[start : start + chunk])
 
-    if threads == 1:
+    # The caller takes a share too: one thread fewer to wake, and no core waits for it.
+    others = [_helpers(os.getpid()).submit(share, thread) for thread in range(1, threads)]
+    try:
         share(0)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(share, range(threads)))
+    finally:
+        wait(others)
+    for other in others:
+        other.result()
+    half = E // 2
+    found[:, half:, :half] = found[:, :half, half:E].transpose(0, 2, 1)
     return torch.from_numpy(np.ascontiguousarray(found.transpose(1, 2, 0)))
 
 
+@lru_cache(maxsize=1)
+def _helpers(_process: int) -> ThreadPoolExecutor:
+    """Threads that are kept, since starting one takes as long as a chunk.
+
+    They belong to a process: one that was forked has none of its parent's and starts its own.
+    """
+    return ThreadPoolExecutor(thread_name_prefix="divaug-products")
+
+
 def _worker(shape_of: _Floats) -> Callable[[_Floats, _Floats], None]:
-    """A function with memory of its own that fills the products of one chunk."""
+    """A function with memory of its own that fills the products of one chunk.
+
+    Few and large calls: each gives Python's lock away and has to wait for it again. What the upper
+    half of the rows has multiplied with the lower is not multiplied again, but left to the caller.
+    """
     n, E, D = shape_of.shape
     scaled = np.empty((n, E, D), np.float32)
     rows = np.ones((n, E + 1, D))
@@ -97,23 +118,27 @@ def _worker(shape_of: _Floats) -> Callable[[_Floats, _Floats], None]:
         _to_fixed_point(part, whole)
         mine[:, :E] = whole
         across = mine.transpose(0, 2, 1)
-        with np.errstate(invalid="ignore"):
-            # What the upper half has multiplied with the lower is not multiplied again.
-            np.matmul(mine[:, :half], across, out=out[:, :half])
-            np.matmul(mine[:, half:E], across[:, :, half:], out=out[:, half:, half:])
-        out[:, half:, :half] = out[:, :half, half:E].transpose(0, 2, 1)
+        np.matmul(mine[:, :half], across, out=out[:, :half])
+        np.matmul(mine[:, half:E], across[:, :, half:], out=out[:, half:, half:])
 
     return work
 
 
 def _to_fixed_point(part: _Floats, whole: _Floats) -> None:
     scale = np.float32(1 << BITS)
-    with np.errstate(invalid="ignore", over="ignore"):
-        np.multiply(part, scale, out=whole)
-        # False also where one is not a number.
-        if part.min() >= 0 and part.max() <= 1:
-            np.floor(whole, out=whole)
-        else:
-            np.clip(whole, 0, scale, out=whole)
-            np.floor(whole, out=whole)
-            whole += part * 0
+    np.multiply(part, scale, out=whole)
+    if _all_in_unit_interval(part):
+        np.floor(whole, out=whole)
+    else:
+        np.clip(whole, 0, scale, out=whole)
+        np.floor(whole, out=whole)
+        whole += part * 0
+
+
+def _all_in_unit_interval(part: _Floats) -> bool:
+    """Whether all lie in [0, 1], in one pass over their bits.
+
+    The bits of floats from 0 to 1, read as whole numbers, are those from 0 to the bits of 1; what
+    is negative (also −0), above 1, infinite or not a number lies above them.
+    """
+    return bool(part.view(np.uint32).max() <= np.float32(1).view(np.uint32))
