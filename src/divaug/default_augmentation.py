@@ -1,6 +1,7 @@
 """The default augmentation of each dataset: crop, flip, Cutout, normalise, drawn per candidate."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -89,8 +90,7 @@ class DefaultAugmentation:
 
     def scale_and_bias(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Normalised value = byte · scale + bias, per channel."""
-        scale = tuple(1.0 / (255.0 * s) for s in self.std)
-        return scale, tuple(-m / s for m, s in zip(self.mean, self.std, strict=True))
+        return _scale_and_bias(self.mean, self.std)
 
     def draw(self, stream: Stream, candidates: int, size: tuple[int, int]) -> "DefaultDraws":
         """Draw crop, flip and Cutout for every candidate of images of that size."""
@@ -113,6 +113,14 @@ class DefaultAugmentation:
             ),
             photometric=draw_photometric(further, stream, candidates, size) if further else None,
         )
+
+
+@lru_cache(maxsize=32)
+def _scale_and_bias(
+    mean: tuple[float, ...], std: tuple[float, ...]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    scale = tuple(1.0 / (255.0 * s) for s in std)
+    return scale, tuple(-m / s for m, s in zip(mean, std, strict=True))
 
 
 @dataclass(frozen=True, eq=False)

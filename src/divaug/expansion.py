@@ -7,6 +7,7 @@ from divaug import kernels
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
+from divaug.operations.table import TABLE
 from divaug.own_operations import render_around_own
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
@@ -18,6 +19,7 @@ from divaug.subpolicies import SubPolicies
 __all__ = ["expand", "replay"]
 
 _UNIVERSAL = Uniform()
+_SIXTEEN = tuple(TABLE.values())
 
 
 def expand(
@@ -71,10 +73,10 @@ def expand(
     originals = to_bytes(images).contiguous()
     _check(num_candidates, policy, default, dtype, images.shape[1])
     when = check_step(step, images.device)
-    stream = Stream(check_seed(seed), when, check_index(index, len(images), images.device))
+    stream = Stream(check_seed(seed), when, check_index(index, images.shape[0], images.device))
     shared = _check_pool(pool, originals)
     size = (images.shape[2], images.shape[3])
-    partners = Partners(len(shared), stream.index if pool is not None else None)
+    partners = Partners(shared.shape[0], stream.index if pool is not None else None)
     triton = kernels.use_triton(backend, images.device)
     subpolicies, draws = (draw_in_kernel if triton else draw)(
         policy or _UNIVERSAL, default, stream, num_candidates, size, partners, epoch
@@ -86,6 +88,9 @@ def expand(
 
 def _renderer(backend: str | None, subpolicies: SubPolicies) -> Renderer:
     """What turns these sub-policies into pixels: kernels know the sixteen operations only."""
+    if subpolicies.operations == _SIXTEEN:  # the same objects: no need to look at their names
+        triton = kernels.use_triton(backend, subpolicies.device)
+        return render_in_kernels if triton else render
     known = len(kernels.KERNEL_OPERATIONS)
     # Ids are positions: the kernels can read a table that begins with theirs.
     lacking = kernels.without_kernel(subpolicies.names[:known])

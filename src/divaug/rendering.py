@@ -136,7 +136,7 @@ def render(
 
 
 def _by_image(candidates: Tensor, E: int) -> Tensor:
-    split: Tensor = torch.unflatten(candidates, 0, (len(candidates) // E, E))
+    split: Tensor = torch.unflatten(candidates, 0, (candidates.shape[0] // E, E))
     return split
 
 
@@ -169,8 +169,8 @@ def render_in_kernels(
 
     E = subpolicies.shape[1]
     out = _empty(originals, E, default, dtype, channels_last)
-    names = ("operation", "applied", "argument", "center", "partner")
-    sub = tuple(getattr(subpolicies, name).contiguous() for name in names)
+    s = subpolicies
+    sub = tuple([t.contiguous() for t in (s.operation, s.applied, s.argument, s.center, s.partner)])
     if default is None or draws is None:
         render_kernel(out, originals, E, sub, pool, None, None, channels_last)
     elif default.photometric is None:

@@ -48,6 +48,7 @@ class Share:
 
 
 SHARES = {
+    List.NONE: Share(7, 64),
     List.ONE: Share(7, 64, 1),
     List.TWO: Share(7, 80, 2),
     List.ONE_TABLED: Share(7, 64, 1),
@@ -138,8 +139,10 @@ class _Round:
         n, device = len(self.out), self.out.device
         room = n * self.slots
         lists = torch.empty((len(List), room), dtype=torch.int32, device=device)
-        zeros = torch.zeros(room * (RECORD + 1) + 8, dtype=torch.int32, device=device)
-        records, arrivals, counts = zeros.split((room * RECORD, room, 8))
+        # In this order each begins at a multiple of sixteen bytes, whatever there is room for.
+        parts = (len(List), room * RECORD, room)
+        zeros = torch.zeros(sum(parts), dtype=torch.int32, device=device)
+        counts, records, arrivals = zeros.split(parts)
         tables = torch.empty((room, 3, 256), dtype=torch.uint8, device=device)
         operation, applied, *_ = sub = self._subpolicies()
         launch(
@@ -162,7 +165,7 @@ class _Round:
             made = aside.mark()
             for which in (List.TWO_TABLED, List.SHARPENED):
                 self._render_list(which, listed, room)
-        for which in (List.ONE, List.TWO):
+        for which in (List.NONE, List.ONE, List.TWO):
             self._render_list(which, listed, room)
         aside.wait_for(made)
         self._render_list(List.ONE_TABLED, listed, room)

@@ -130,7 +130,7 @@ def draw_kernel(
     Returns:
         The tensors of `SubPolicies` in their order, and those of `DefaultDraws`.
     """
-    B, E, device = len(stream.index), candidates, stream.index.device
+    B, E, device = stream.index.shape[0], candidates, stream.index.device
 
     def empty(dtype: torch.dtype, *shape: int) -> Tensor:
         return torch.empty(shape, dtype=dtype, device=device)
@@ -165,7 +165,7 @@ def draw_kernel(
             nothing if partners.own is None else partners.own,
         ),
         (
-            now, stream.seed & MASK, stream.seed >> 32, B, E, len(table[0]) if table else 1,
+            now, stream.seed & MASK, stream.seed >> 32, B, E, table[0].shape[0] if table else 1,
             partners.count, *size, 2 * padding + 1, *out, chance,
         ),
         {

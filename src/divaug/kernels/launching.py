@@ -5,6 +5,8 @@ longer than our kernels do. What its choice depends on is looked at here instead
 """
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import torch
@@ -40,13 +42,12 @@ def launch(
         with torch.cuda.device(device):
             launch(kernel, programs, tensors, numbers, constants, options)
         return
-    addresses = 0
-    for tensor in tensors:
-        addresses |= tensor.data_ptr()
+    addresses = [tensor.data_ptr() for tensor in tensors]
+    aligned = reduce(or_, addresses) % ALIGNMENT == 0
     key = (
         kernel,
         device.index,
-        addresses % ALIGNMENT,  # zero where all are aligned
+        aligned,
         tuple([tensor.dtype for tensor in tensors]),
         # Whether a number takes more than 32 bits; nothing where it has a fraction.
         tuple([number >> 31 if isinstance(number, int) else None for number in numbers]),
@@ -55,10 +56,11 @@ def launch(
     )
     compiled = _compiled.get(key)
     if compiled is not None:
-        compiled[(programs, 1, 1)](*tensors, *numbers, *constants.values())
+        # Addresses instead of tensors: Triton would ask the driver about each of those.
+        compiled[(programs, 1, 1)](*addresses, *numbers, *constants.values())
         return
     compiled = kernel[(programs,)](*tensors, *numbers, **constants, **options)
     # Triton returns none where it interprets. Where some address is not aligned, it is asked anew
     # every time, since what it chose holds for that one alone.
-    if compiled is not None and addresses % ALIGNMENT == 0:
+    if compiled is not None and aligned:
         _compiled[key] = compiled
