@@ -151,25 +151,30 @@ class _Round:
             {"K": self._operations, "SLOTS": self.slots, "BLOCK": LIST_BLOCK}, {},
         )  # fmt: skip
         listed = (tables, lists, counts)
+        counted = (tables, self.source, self.pool, *sub, records, arrivals, lists, counts)
         aside = Aside(device)
         with aside:
-            for after, which in enumerate((List.TABLES, List.LATER_TABLES)[: self.slots]):
-                launch(
-                    table_kernel, TABLE_PROGRAMS,
-                    (tables, self.source, self.pool, *sub, records, arrivals, lists, counts),
-                    (int(which), room, self.first),
-                    self._sizes() | {"SLOTS": self.slots, "AFTER": after,
-                                     "PART": SHARES[which].part, "BLOCK": self._block},
-                    self._options(SHARES[which].registers),
-                )  # fmt: skip
+            self._make_tables(List.TABLES, counted, room)
             made = aside.mark()
-            for which in (List.TWO_TABLED, List.SHARPENED):
-                self._render_list(which, listed, room)
+            if self.slots == MAX_SLOTS:
+                self._make_tables(List.LATER_TABLES, counted, room)
+            self._render_list(List.TWO_TABLED, listed, room)
         for which in (List.NONE, List.ONE, List.TWO):
             self._render_list(which, listed, room)
+        # Neither needs a table that was made after an operation.
         aside.wait_for(made)
-        self._render_list(List.ONE_TABLED, listed, room)
+        for which in (List.ONE_TABLED, List.SHARPENED):
+            self._render_list(which, listed, room)
         aside.join()
+
+    def _make_tables(self, which: List, tensors: tuple[Tensor, ...], room: int) -> None:
+        share = SHARES[which]
+        launch(
+            table_kernel, TABLE_PROGRAMS, tensors, (int(which), room, self.first),
+            self._sizes() | {"SLOTS": self.slots, "AFTER": int(which is List.LATER_TABLES),
+                             "PART": share.part, "BLOCK": self._block},
+            self._options(share.registers),
+        )  # fmt: skip
 
     def _render_list(self, which: List, listed: tuple[Tensor, ...], room: int) -> None:
         if SHARES[which].slots <= self.slots:  # of one slot there are no pairs
