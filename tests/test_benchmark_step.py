@@ -5,8 +5,10 @@ import time
 import pytest
 
 from divaug.benchmarks import semi_step
+from divaug.benchmarks.clocks import in_turns
 from divaug.benchmarks.step import measure
 from divaug.recipes import override, recipe
+from divaug.training.hardware import Hardware
 from tests.test_semi_supervised import semi_recipe
 from tests.training_helpers import toy_data, toy_recipe
 
@@ -46,6 +48,23 @@ def test_data_loading_is_the_feed_and_the_look_up(monkeypatch):
     monkeypatch.setattr(Resident, "epoch", slow)
     found = measure(toy_recipe(), "cpu", repeats=1, steps=1, data=toy_data())
     assert found["parts_ms"]["data loading"] >= 20
+
+
+def test_what_is_compared_is_timed_in_turns():
+    """A machine that grows slower all the time is as slow for both."""
+    calls = []
+
+    def slower(name):
+        def work():
+            calls.append(name)
+            time.sleep(0.002 * len(calls))
+
+        return work
+
+    first, second = in_turns([slower("a"), slower("b")], Hardware.choose("cpu"), 4, 2)
+    assert "".join(calls) == "aabb" * 4
+    assert 0 < first["low"] < first["median"] < first["high"] < 60
+    assert 1 < second["median"] / first["median"] < 1.5  # one after the other it would be 2.5
 
 
 def test_random_images_stand_in_for_known_datasets_only():

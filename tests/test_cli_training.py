@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -293,20 +294,15 @@ def test_bench_step_prints_and_writes_its_cases(monkeypatch, tmp_path):
     from divaug.benchmarks import step as benchmark
     from tests.training_helpers import toy_recipe
 
-    measure = benchmark.measure
-    monkeypatch.setattr(
-        benchmark,
-        "measure",
-        lambda recipe, device, **_: measure(
-            toy_recipe(name=recipe.name, augmenter=recipe.augmenter),
-            device,
-            repeats=3,
-            steps=1,
-            data=toy_data(),
-        ),
-    )
+    ready = benchmark.ready
+
+    def small(recipe, device, **_):
+        toy = toy_recipe(name=recipe.name, augmenter=recipe.augmenter)
+        return replace(ready(toy, device, data=toy_data()), recipe=recipe)
+
+    monkeypatch.setattr(benchmark, "ready", small)
     path = tmp_path / "step.json"
-    words = ("demo-default", "demo-divaug", "--device", "cpu", "--json", path)
+    words = ("demo-default", "demo-divaug", "--device", "cpu", "--json", path, "--repeats", 3)
     output = call("bench", "step", *words).output
     cases = json.loads(path.read_text())["cases"]
     assert [case["recipe"]["name"] for case in cases] == ["demo-default", "demo-divaug"]

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +13,7 @@ __all__ = [
     "WARM_UP",
     "Timing",
     "gpu_milliseconds",
+    "in_turns",
     "milliseconds",
     "seconds_per_call",
     "stretches",
@@ -39,6 +40,17 @@ def stretches(
     """Milliseconds a call, for each stretch of calls."""
     clock = _gpu_clock if hardware.device.type == "cuda" else _cpu_clock
     return [clock(work, steps) / steps for _ in range(repeats)]
+
+
+def in_turns(
+    works: Sequence[Callable[[], object]], hardware: Hardware, repeats: int, steps: int
+) -> list[dict[str, float]]:
+    """Milliseconds a call of each: median, lowest and highest of stretches taken in turns."""
+    rounds = [[stretches(work, hardware, 1, steps)[0] for work in works] for _ in range(repeats)]
+    return [
+        {"median": statistics.median(times), "low": min(times), "high": max(times)}
+        for times in zip(*rounds, strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from divaug.benchmarks.clocks import milliseconds
-from divaug.benchmarks.random_data import random_data
-from divaug.benchmarks.step import compare as compare_steps
-from divaug.benchmarks.step import time_whole, where_measured
+from divaug.benchmarks.clocks import in_turns, milliseconds
+from divaug.benchmarks.step import check_kernels, ready, where_measured
 from divaug.datasets import Dataset
 from divaug.plugin import DivAug
 from divaug.recipes import Recipe
 from divaug.scoring import score
 from divaug.selection import METHODS, select
 from divaug.tables import Table
-from divaug.training.assembly import assemble
 from divaug.training.distributed import Processes
 from divaug.training.environment import environment
 from divaug.training.feeds import Inputs
@@ -57,18 +54,15 @@ def measure(
     Returns:
         Milliseconds of the step (`median`, `low`, `high`), of its passes, their ratio, the parts.
     """
-    hardware = Hardware.choose(device, recipe.precision, eager=eager)
+    one = ready(recipe, device, eager=eager, data=data)
+    hardware, step = one.hardware, one.parts.step
+    if not isinstance(step, SemiStep):
+        raise ValueError(f"recipe {recipe.name!r} has no unlabelled images to time.")
     with fast_settings(hardware):
-        parts = assemble(recipe, data or random_data(recipe), hardware, Processes())
-        inputs = next(parts.feed.epoch(0, 0))
-        parts.step.begin_epoch(0)
-        whole = time_whole(parts, inputs, hardware, repeats, steps)
-        step = parts.step
-        if not isinstance(step, SemiStep):
-            raise ValueError(f"recipe {recipe.name!r} has no unlabelled images to time.")
+        (whole,) = in_turns([one.run], hardware, repeats, steps)
         alone = {
             name: milliseconds(work, hardware, repeats, steps)
-            for name, work in _works(step, inputs, hardware).items()
+            for name, work in _works(step, one.inputs, hardware).items()
         }
     passes = alone.pop("network passes")
     return {
@@ -88,7 +82,9 @@ def compare(
     recipes: Sequence[Recipe], device: str | None = None, *, repeats: int = 20, eager: bool = False
 ) -> dict[str, Any]:
     """Time several recipes in one run."""
-    return compare_steps(recipes, device, repeats=repeats, eager=eager, measure=measure)
+    check_kernels(recipes, device, eager=eager)
+    found = [measure(recipe, device, repeats=repeats, eager=eager) for recipe in recipes]
+    return {"benchmark": KIND, "cases": found, "environment": found[0]["environment"]}
 
 
 def table(result: dict[str, Any]) -> Table:

@@ -8,13 +8,14 @@ Data loading is all that brings a batch: an epoch's order, handing out its parts
 
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from divaug.benchmarks.clocks import WARM_UP, milliseconds, stretches
+from divaug.benchmarks.clocks import WARM_UP, in_turns, milliseconds, stretches
 from divaug.benchmarks.expansion import STEP_SHAPES, verify
 from divaug.benchmarks.random_data import random_data
 from divaug.datasets import Dataset
@@ -32,7 +33,17 @@ from divaug.training.hardware import Hardware, fast_settings
 from divaug.training.step import Step
 from divaug.views import Views
 
-__all__ = ["KIND", "compare", "measure", "parts_table", "table", "time_whole", "where_measured"]
+__all__ = [
+    "KIND",
+    "Ready",
+    "check_kernels",
+    "compare",
+    "measure",
+    "parts_table",
+    "ready",
+    "table",
+    "where_measured",
+]
 
 KIND = "step"
 
@@ -60,28 +71,68 @@ def measure(
         Milliseconds of the whole step (`median`, `low`, `high`), of each part, and each part's
         share of the whole, with the recipe and where it ran.
     """
+    one = ready(recipe, device, eager=eager, data=data)
+    with fast_settings(one.hardware):
+        (whole,) = in_turns([one.run], one.hardware, repeats, steps)
+        return _case(one, whole, repeats, steps)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The step of a recipe, recorded and warmed up.
+
+    Args:
+        recipe: what it trains.
+        hardware: where.
+        parts: the assembled training.
+        inputs: of one batch.
+        run: trains on them.
+    """
+
+    recipe: Recipe
+    hardware: Hardware
+    parts: Parts
+    inputs: Inputs
+    run: Callable[[], None]
+
+
+def ready(
+    recipe: Recipe,
+    device: str | None = None,
+    *,
+    eager: bool = False,
+    data: Dataset | None = None,
+) -> Ready:
+    """Assemble a recipe's training and warm its step up; see `measure` for the arguments."""
     hardware = Hardware.choose(device, recipe.precision, eager=eager)
-    found = data or random_data(recipe)
     with fast_settings(hardware):
-        parts = assemble(recipe, found, hardware, Processes())
+        parts = assemble(recipe, data or random_data(recipe), hardware, Processes())
         inputs = next(parts.feed.epoch(0, 0))
         parts.step.begin_epoch(0)
-        whole = time_whole(parts, inputs, hardware, repeats, steps)
-        alone = {
-            name: milliseconds(work, hardware, repeats, steps)
-            for name, work in _works(parts, inputs, hardware).items()
-        }
-        feeding = _feeding(parts, inputs, hardware, repeats)
+        run_step = run_of(parts.step)
+        for _ in range(WARM_UP):
+            run_step(inputs)
+    return Ready(recipe, hardware, parts, inputs, lambda: run_step(inputs))
+
+
+def _case(one: Ready, whole: dict[str, float], repeats: int, steps: int) -> dict[str, Any]:
+    """All that is measured of a recipe whose whole step was timed."""
+    parts, hardware = one.parts, one.hardware
+    alone = {
+        name: milliseconds(work, hardware, repeats, steps)
+        for name, work in _works(parts, one.inputs, hardware).items()
+    }
+    feeding = _feeding(parts, one.inputs, hardware, repeats)
     alone = {"data loading": feeding + alone.pop("gather"), **alone}
     together = alone.pop("forward and backward")
     alone["backward"] = together - alone["forward"]
     return {
         "benchmark": KIND,
-        "recipe": recipe.to_dict(),
+        "recipe": one.recipe.to_dict(),
         "step_ms": whole,
         "parts_ms": alone,
         "share": {name: part / whole["median"] for name, part in alone.items()},
-        "originals_per_second": 1e3 * recipe.batch_size / whole["median"],
+        "originals_per_second": 1e3 * one.recipe.batch_size / whole["median"],
         "views": parts.augment.views,
         "repeats": repeats,
         "steps": steps,
@@ -89,23 +140,35 @@ def measure(
     }
 
 
+def check_kernels(recipes: Sequence[Recipe], device: str | None, *, eager: bool) -> None:
+    """Compare the kernels with batched PyTorch if a GPU is to be timed; raises at a wrong bit."""
+    if recipes and Hardware.choose(device, recipes[0].precision, eager=eager).device.type == "cuda":
+        verify(1, STEP_SHAPES)
+
+
 def compare(
     recipes: Sequence[Recipe],
     device: str | None = None,
     *,
     repeats: int = 20,
+    steps: int = 10,
     eager: bool = False,
-    measure: Callable[..., dict[str, Any]] = measure,
 ) -> dict[str, Any]:
-    """Time several recipes in one run, so that their ratio belongs to one machine and moment.
+    """Time several recipes in one run, those of one network in turns.
 
-    `measure` times one of them: this module's, or that of another kind of step.
+    A GPU is slower when it is warm: in turns, all are timed in the same state, and their ratio
+    belongs to one machine and moment.
     """
-    if recipes and Hardware.choose(device, recipes[0].precision, eager=eager).device.type == "cuda":
-        verify(1, STEP_SHAPES)  # raises before any time is taken
-    found = [measure(recipe, device, repeats=repeats, eager=eager) for recipe in recipes]
-    first = found[0]
-    return {"benchmark": first["benchmark"], "cases": found, "environment": first["environment"]}
+    check_kernels(recipes, device, eager=eager)
+    cases: dict[Recipe, dict[str, Any]] = {}
+    for model in dict.fromkeys(recipe.model for recipe in recipes):
+        group = [ready(r, device, eager=eager) for r in recipes if r.model == model]
+        with fast_settings(group[0].hardware):
+            wholes = in_turns([one.run for one in group], group[0].hardware, repeats, steps)
+            for one, whole in zip(group, wholes, strict=True):
+                cases[one.recipe] = _case(one, whole, repeats, steps)
+    found = [cases[recipe] for recipe in recipes]
+    return {"benchmark": KIND, "cases": found, "environment": found[0]["environment"]}
 
 
 def table(result: dict[str, Any]) -> Table:
@@ -122,7 +185,10 @@ def table(result: dict[str, Any]) -> Table:
         tuple(rows),
         title="The training step",
         numeric=(1, 2, 3, 4),
-        notes=("Relative to the first recipe with the same network.", where_measured(result)),
+        notes=(
+            "Relative to the first recipe with the same network, timed in turns with it.",
+            where_measured(result),
+        ),
     )
 
 
@@ -231,14 +297,3 @@ def _augmenting(parts: Parts, batch: Batch, hardware: Hardware) -> dict[str, Cal
             index=batch.indices,
         )
     return works
-
-
-def time_whole(
-    parts: Parts, inputs: Inputs, hardware: Hardware, repeats: int, steps: int
-) -> dict[str, float]:
-    """Milliseconds of the whole step: median, lowest and highest."""
-    run_step = run_of(parts.step)
-    for _ in range(WARM_UP):
-        run_step(inputs)
-    times = stretches(lambda: run_step(inputs), hardware, repeats, steps)
-    return {"median": statistics.median(times), "low": min(times), "high": max(times)}
