@@ -196,3 +196,35 @@ def test_bench_writes_its_file_and_prints_its_tables(monkeypatch, tmp_path):
     assert benchmark.table(result).to_text() in output
     assert benchmark.operation_table(result).to_text() in output
     assert {"processor", "cores", "threads", "packages", "commit"} <= set(result["environment"])
+
+
+# Words of a measuring command → where it begins to work.
+BENCHES = {
+    ("operations",): "operations.measure",
+    ("select",): "selection.measure",
+    ("select", "--device", "cuda"): "selection_device.measure",
+    ("expand",): "expansion.measure",
+    ("step",): "step.compare",
+    ("step", "--objective", "uda"): "semi_step.compare",
+    ("step", "--objective", "fixmatch"): "semi_step.compare",
+}
+
+
+@pytest.mark.parametrize("words", BENCHES, ids=" ".join)
+def test_a_place_that_cannot_be_written_is_refused_before_any_measurement(
+    monkeypatch, tmp_path, capsys, words
+):
+    def work(*_arguments, **_keywords):
+        raise AssertionError("measured before it was known where to write")
+
+    monkeypatch.setattr(f"divaug.benchmarks.{BENCHES[words]}", work)
+    (tmp_path / "file").write_text("not a folder")
+    for path, named in ((tmp_path, "is a folder"), (tmp_path / "file" / "x.json", "file")):
+        code, lines = refusal(capsys, "bench", *words, "--json", path)
+        assert code == 2
+        assert len(lines) == 1
+        assert named in lines[0]
+    # A folder that is not there is made, and only then the work begins.
+    with pytest.raises(AssertionError, match="measured before"):
+        run(["bench", *words, "--json", str(tmp_path / "new" / "folder" / "x.json")])
+    assert (tmp_path / "new" / "folder").is_dir()

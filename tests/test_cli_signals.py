@@ -35,6 +35,14 @@ run(sys.argv[1:])
 """
 
 
+# A module that says when it is imported and takes for ever.
+SLOW_MODULE = """
+import time
+print("HERE", flush=True)
+time.sleep(60)
+"""
+
+
 def start(words, **keywords):
     return subprocess.Popen(
         [sys.executable, *words],
@@ -61,6 +69,28 @@ def test_a_signal_at_start_up_is_one_line_and_nothing_is_written(tmp_path, patch
     assert not (tmp_path / "run").exists()
 
 
+@pytest.fixture
+def ctrl_c():
+    """Python's own handler: started aside by a shell, tests and their children ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize(
+    "words", [["-m", "divaug"], ["-c", "from divaug.__main__ import main; main()"]]
+)
+def test_ctrl_c_while_the_command_line_is_imported_is_one_line(tmp_path, words):
+    (tmp_path / "typer.py").write_text(SLOW_MODULE)
+    process = start([*words, "--version"], env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{SOURCE}"})
+    assert process.stdout.readline() == "HERE\n", process.stderr.read()
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    assert error.splitlines() == ["divaug: stopped by SIGINT"]
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_while_training_saves_and_says_so(tmp_path, number, code):
     changes = ("epochs=500", "evaluate_every=500", "log_every=2", "train_images=320")
@@ -77,14 +107,6 @@ def test_a_signal_while_training_saves_and_says_so(tmp_path, number, code):
     found, _ = checkpoints.load_latest(tmp_path / "run" / "checkpoints")
     assert out.splitlines()[-1].startswith(f"stopped by {number.name} after step {found.step},")
     assert read_result(tmp_path / "run")["signal"] == number.name
-
-
-@pytest.fixture
-def ctrl_c():
-    """Python's own handler: a shell that starts the tests aside has Ctrl-C ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("ctrl_c")

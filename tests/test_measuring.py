@@ -1,13 +1,16 @@
 """Measures of an augmenter against the definitions, image by image."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from typer.testing import CliRunner
 
 from divaug import augmenters, models
-from divaug.augmenters import AUGMENTERS, Settings
+from divaug.augmenters import AUGMENTERS, SCHEDULES, Settings
+from divaug.cli import app
 from divaug.diversity import upper_bound
-from divaug.measuring import measure, measure_run
+from divaug.measuring import measure, measure_run, measured_epochs
 from divaug.training import Hardware, checkpoints, train
 from divaug.training.data import default_of
 from divaug.training.opening import open_run
@@ -64,6 +67,78 @@ def test_measures_follow_their_definitions_image_by_image(network):
         loss.append(float(F.cross_entropy(logits, label.expand(2))))
     assert found.variance_diversity == pytest.approx(sum(variance) / 12, rel=1e-4)
     assert found.loss_diversity == pytest.approx(sum(loss) / 12, rel=1e-4)
+
+
+class Noting:
+    """An augmenter of one view that changes nothing, and notes for what it was called."""
+
+    views = 1
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, images, labels, *, index, epoch):
+        self.asked += [(row, epoch) for row in index.tolist()]
+        return images / 255, labels
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 5, 100])
+@pytest.mark.parametrize("epochs", [(3,), (0, 4, 9), tuple(range(10))])
+def test_the_epochs_of_a_schedule_share_the_images_evenly(network, epochs, batch_size):
+    """Whatever the batch: each image belongs to one epoch, and is shown as often as asked."""
+    parts = []
+
+    def make(_pool):
+        parts.append(Noting())
+        return parts[-1]
+
+    found = measure(
+        network, DATA, make, DEFAULT, CPU, views=2, epochs=epochs, batch_size=batch_size
+    )
+    assert found.epochs == len(epochs)
+    for noted, num_images in zip(parts, (12, 8), strict=True):
+        expected = [(row, epochs[row % len(epochs)]) for row in range(num_images)]
+        assert sorted(noted.asked) == sorted(expected * 2)
+
+
+def test_a_schedule_is_measured_as_the_mean_over_its_epochs(network):
+    """The slow way: the images of each epoch on their own, and the mean over all images."""
+    epochs = (0, 5, 9)
+    found = measure(
+        network, DATA, maker("pba", network), DEFAULT, CPU, views=2, epochs=epochs, batch_size=4
+    )
+    augment, variance = maker("pba", network)(DATA.train_images), []
+    for i, epoch in enumerate(epochs):
+        rows = torch.arange(i, 12, 3)
+        images = DATA.train_images[rows]
+        views = [augment(images, index=rows, epoch=epoch)[0] for _ in range(2)]
+        p = torch.stack([network(view).softmax(1) for view in views], 1).detach().double()
+        variance += ((p - p.mean(1, keepdim=True)) ** 2).sum(-1).mean(1).tolist()
+    assert found.variance_diversity == pytest.approx(sum(variance) / 12, rel=1e-4)
+    last = measure(network, DATA, maker("pba", network), DEFAULT, CPU, views=2, epochs=(9,))
+    assert found.variance_diversity != pytest.approx(last.variance_diversity, rel=1e-3)
+
+
+def test_epochs_of_a_schedule_lie_in_the_middle_of_equal_parts():
+    assert measured_epochs("pba", 600) == tuple(range(30, 600, 60))
+    assert measured_epochs("pba", 3) == (0, 1, 2)
+    assert measured_epochs("pba", 1) == (0,)
+    for epochs in range(1, 300):
+        found = measured_epochs("pba", epochs)
+        assert len(set(found)) == min(10, epochs)
+        assert 0 <= min(found) <= max(found) < epochs
+    assert measured_epochs("randaugment", 600) == (599,)
+
+
+@pytest.mark.parametrize("name", AUGMENTERS)
+def test_schedules_are_those_whose_policy_asks_for_the_epoch(name, network):
+    policy = maker(name, network)(DATA.train_images).source.policy
+    assert policy.needs_epoch == (name in SCHEDULES)
+
+
+def test_no_epoch_is_refused(network):
+    with pytest.raises(ValueError, match="`epochs` must name at least one"):
+        measure(network, DATA, maker("pba", network), DEFAULT, CPU, epochs=())
 
 
 def test_selection_makes_kept_views_more_diverse_than_chance(network):
@@ -126,9 +201,24 @@ def test_a_run_is_measured_with_its_own_network(tmp_path):
     assert found["none"].variance_diversity == pytest.approx(0.0, abs=1e-10)
     assert found["divaug"].variance_diversity > 0
     assert found["none"].clean_accuracy == found["divaug"].clean_accuracy
+    assert found["divaug"].epochs == 1
     own = measure_run(run, data=data, views=2, device="cpu")
     assert list(own) == ["default"]
     assert own["default"].train_images == 16
     with pytest.raises(ValueError, match="Did you mean 'divaug'"):
         measure_run(run, ["none", "divag"], data=data, device="cpu", say=said.append)
     assert len(said) == 2
+
+
+def test_a_run_measures_a_schedule_over_the_whole_of_it(tmp_path):
+    data, run = toy_data(num_train=16), tmp_path / "run"
+    train(toy_recipe(epochs=3), run, data=data, device="cpu", reporter=Silent())
+    assert measure_run(run, ["pba"], data=data, views=2, device="cpu")["pba"].epochs == 3
+    arrays = {"x_train": data.train_images, "y_train": data.train_labels,
+              "x_test": data.test_images, "y_test": data.test_labels}  # fmt: skip
+    np.savez(tmp_path / "toy.npz", **{name: array.numpy() for name, array in arrays.items()})
+    words = ["measure", run, "--data", tmp_path / "toy.npz", "--device", "cpu"]
+    words += ["--augmenter", "pba", "--augmenter", "none"]
+    shown = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+    assert shown.output.count("is a schedule") == 1
+    assert "pba is a schedule: measured at 3 epochs spread evenly over it" in shown.output

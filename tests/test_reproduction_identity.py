@@ -55,12 +55,14 @@ def test_hashes_of_different_kinds_never_meet():
         measurement_hash(BASE, "divaug", 4),
         measurement_hash(BASE, "divaug", 2),
         measurement_hash(BASE, "random", 4),
+        measurement_hash(BASE, "pba", 4),
+        measurement_hash(BASE, "pba", 4, 10),
         step_hash(BASE),
         cost_hash(BASE, "NVIDIA H200", "a"),
         cost_hash(BASE, "NVIDIA A100", "a"),
         cost_hash(BASE, "NVIDIA A100", "b"),
     }
-    assert len(found) == 9
+    assert len(found) == 11
 
 
 def test_the_time_of_a_step_hangs_on_the_network_and_not_on_the_schedule():

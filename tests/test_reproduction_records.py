@@ -9,6 +9,7 @@ import pytest
 from divaug.measuring import Measurement
 from divaug.recipes import recipe
 from divaug.reproduction.formats import from_text, to_text
+from divaug.reproduction.jobs import MeasureJob
 from divaug.reproduction.records import CostRecord, MeasurementRecord, portable
 from divaug.reproduction.store import read_store, save
 from tests.reproduction_helpers import DATA, PLACE, RECIPE, made_run
@@ -130,6 +131,24 @@ def test_records_older_than_a_field_are_still_found():
     content["recipe"]["later_field"] = 1
     with pytest.raises(ValueError, match="later_field"):
         from_text("\n".join([json.dumps(content), *rest]))
+
+
+def test_a_schedule_measured_at_one_epoch_is_read_and_stands_in_no_table(tmp_path):
+    """As records were before a schedule was measured over the whole of it."""
+    now = replace(MEASUREMENT, augmenter="pba", values=replace(MEASUREMENT.values, epochs=10))
+    job = MeasureJob(now.scorer, "pba")
+    assert (job.hash, job.views) == (now.hash, 4)
+    before = replace(now, values=MEASUREMENT.values)
+    content = json.loads(to_text(before))
+    del content["values"]["epochs"]
+    assert from_text(json.dumps(content)) == before
+    save(tmp_path, before)
+    store = read_store(tmp_path)
+    assert store.measured(now.scorer, "pba") == []
+    assert not job.done(store)
+    save(tmp_path, now)
+    assert [one.values.epochs for one in read_store(tmp_path).measured(now.scorer, "pba")] == [10]
+    assert job.done(read_store(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from divaug.reproduction import paper
+from divaug.reproduction import TARGETS, paper
+from divaug.reproduction.options import Options
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent
+from divaug.reproduction.store import Store
 from divaug.reproduction.summaries import Summary, correlate, paired, summarize
 
 values = st.floats(-100, 100, allow_nan=False).map(lambda value: round(value, 3))
@@ -81,6 +83,47 @@ def test_csv_has_the_unrounded_numbers():
     assert [row["accuracy_mean"] for row in rows] == ["0.96123", "0.95", ""]
     assert [row["accuracy_std"] for row in rows] == ["0.00111", "", ""]
     assert [row["accuracy_n"] for row in rows] == ["3", "1", "0"]
+
+
+def paper_columns(name, row):
+    """Rows of a target's main CSV where nothing was run, and the names of the paper's columns."""
+    sheet = TARGETS[name].outcome(Options((row,)), Store()).sheets[0]
+    rows = list(csv.DictReader(io.StringIO(sheet.csv())))
+    return rows, [key for key in rows[0] if key.startswith("paper")]
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "expected", "columns"),
+    [
+        (
+            "supervised",
+            "cifar10-wide-resnet-40-2",
+            {"AutoAugment": ("96.3", ""), "DivAug (k-means++)": ("96.9", "0.1"), "PBA": ("", "")},
+            ["paper_mean", "paper_spread"],
+        ),
+        (
+            "random-baseline",
+            "cifar100-wide-resnet-28-10",
+            {"random 4 of 8": ("83.3", "0.2"), "DivAug, exact": ("", "")},
+            ["paper_mean", "paper_spread"],
+        ),
+        (
+            "semi-supervised",
+            "uda-paper-1000",
+            {"DivAug (k-means++)": ("6.94", "0.12"), "RandAugment": ("", "")},
+            ["paper_mean", "paper_spread", "paper_steps"],
+        ),
+        ("supervised", "fashion_mnist_small-tiny-resnet-8", {}, ["paper"]),
+    ],
+)
+def test_the_papers_columns_in_csv_are_plain_numbers(name, row, expected, columns):
+    rows, found = paper_columns(name, row)
+    assert found == columns
+    for cell in (line[key] for line in rows for key in found):
+        assert cell == "" or math.isfinite(float(cell))
+    by_method = {line["method"]: line for line in rows}
+    for method, cells in expected.items():
+        assert (by_method[method]["paper_mean"], by_method[method]["paper_spread"]) == cells
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ METHODS_RUN = {
     "supervised": (),
     "random-baseline": (),
     "evolution": (),
-    "diversity": ("default", "randaugment", "random", "divaug"),
+    "diversity": ("default", "pba", "randaugment", "random", "divaug"),
     "affinity": ("default", "randaugment", "divaug"),
     "rotate": ("divaug-rotate-0.1", "divaug-rotate-0.5", "divaug-rotate-0.9"),
     "cost": ("randaugment", "divaug"),
@@ -201,8 +201,9 @@ def test_diversity_is_what_was_measured(work, done):
         assert float(row["variance_mean"]) == measured[name]["variance_diversity"]
         assert measured[name]["views"] == 4
         assert measured[name]["train_images"] == 60
+        assert measured[name]["epochs"] == (2 if name == "pba" else 1)  # the whole schedule
     correlation = read_csv(work, "diversity", "correlations")[1]
-    assert (correlation["methods"], correlation["n"]) == ("all", "4")
+    assert (correlation["methods"], correlation["n"]) == ("all", "5")
     assert -1 <= float(correlation["pearson"]) <= 1
     verdicts = {row["claim"]: row["holds"] for row in read_csv(work, "diversity", "claims")}
     assert verdicts["RandAugment has more than AutoAugment and Fast AutoAugment"] == NOT_RUN

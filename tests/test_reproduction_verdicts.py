@@ -174,4 +174,4 @@ def test_a_correlation_is_also_given_without_methods_that_ask_the_measuring_netw
 def test_tables_say_what_measurements_cannot_tell(target):
     notes = " ".join(TARGETS[target].outcome(Options(), Store()).sheets[0].notes)
     assert "high by construction" in notes
-    assert "PBA, a schedule, is measured at its last epoch" in notes
+    assert "PBA, a schedule, is measured over the whole of it: at ten epochs" in notes

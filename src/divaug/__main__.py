@@ -11,7 +11,19 @@ _NEEDED = {"typer": "typer", "rich": "rich", "PIL": "pillow", "safetensors": "sa
 
 
 def main() -> None:
-    """Run the command line, or say what to install for it."""
+    """Run the command line, or say what to install for it.
+
+    Ctrl-C ends it in one line, also before the command line can listen to signals.
+    """
+    try:
+        _run()
+    except KeyboardInterrupt:
+        if os.environ.get("RANK", "0") == "0":  # of torchrun's processes the first one speaks
+            print("divaug: stopped by SIGINT", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def _run() -> None:
     missing = [name for module, name in _NEEDED.items() if not importlib.util.find_spec(module)]
     if missing:
         print(

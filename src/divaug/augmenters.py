@@ -228,3 +228,6 @@ AUGMENTERS: Mapping[str, Callable[[Settings], Augmenter]] = MappingProxyType(
 crops to another size), "randaugment-uda" draws as the DivAug authors' semi-supervised code does,
 "random" keeps S of E candidates by chance; "divaug-rotate-0.1" to "-0.9"
 draw candidates with Rotate alone, at that probability."""
+
+#: Those that change with the epoch.
+SCHEDULES = frozenset({"pba"})

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from divaug.augmenters import Augmenter
+from divaug.augmenters import SCHEDULES, Augmenter
 from divaug.datasets import Dataset, ImageFiles
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import AffinityMeter, Mean, loss_diversity, variance_diversity
@@ -16,11 +16,15 @@ from divaug.scoring import evaluating, logits_of
 from divaug.training.assembly import build_augmenter
 from divaug.training.data import default_of
 from divaug.training.evaluation import prepare
+from divaug.training.feeds import Batch
 from divaug.training.hardware import Hardware
 from divaug.training.opening import open_run
 from divaug.training.ordered import Part, parts_in_order
 
-__all__ = ["Measurement", "measure", "measure_run"]
+__all__ = ["Measurement", "measure", "measure_run", "measured_epochs"]
+
+# Epochs at which a schedule is measured; PBA's are of 17 and 14 policies, one after the other.
+_PHASES = 10
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Measurement:
         augmented_accuracy: on their augmented views.
         train_images: how many the diversities are over.
         test_images: how many the affinity is over.
+        epochs: how many of a schedule the images are shared out among; 1 for what has none.
     """
 
     views: int
@@ -46,6 +51,26 @@ class Measurement:
     augmented_accuracy: float
     train_images: int
     test_images: int
+    epochs: int = 1
+
+
+def measured_epochs(augmenter: str, epochs: int) -> tuple[int, ...]:
+    """The epochs at which an augmenter is measured: a schedule at ten, spread evenly over it.
+
+    Args:
+        augmenter: its name.
+        epochs: of the training; a schedule of fewer than ten is measured at each of them.
+
+    Example:
+        >>> measured_epochs("pba", 200)
+        (10, 30, 50, 70, 90, 110, 130, 150, 170, 190)
+        >>> measured_epochs("divaug", 200)  # it is the same in all of them
+        (199,)
+    """
+    if augmenter not in SCHEDULES:
+        return (epochs - 1,)
+    phases = min(_PHASES, epochs)
+    return tuple((2 * i + 1) * epochs // (2 * phases) for i in range(phases))
 
 
 @torch.no_grad()
@@ -57,7 +82,7 @@ def measure(
     hardware: Hardware,
     *,
     views: int = 4,
-    epoch: int = 0,
+    epochs: Sequence[int] = (0,),
     batch_size: int = 128,
     num_workers: int = 0,
 ) -> Measurement:
@@ -72,20 +97,23 @@ def measure(
         default: the default augmentation, whose normalisation clean images get.
         hardware: where and in which precision.
         views: S, augmented images for each original.
-        epoch: for policies that follow a schedule.
+        epochs: for policies that follow a schedule; each is measured on an equal share of the
+            images, taken in turn, and what comes out is the mean over all.
         batch_size: originals at a time.
         num_workers: processes that decode, for files.
     """
+    if not epochs:
+        raise ValueError("`epochs` must name at least one epoch, got none; give (0,).")
     train, test = parts_in_order(data, hardware.device, num_workers=num_workers)
     if not len(test):
         raise ValueError("the affinity needs test images, and the dataset has none.")
     variance, loss, affinity = Mean(), Mean(), AffinityMeter()
     with evaluating(network):
-        for _, labels, logits in _views(network, train, make, hardware, views, epoch, batch_size):
+        for _, labels, logits in _views(network, train, make, hardware, views, epochs, batch_size):
             variance.update(variance_diversity(logits.softmax(-1)))
             loss.update(loss_diversity(logits, labels))
         for images, labels, logits in _views(
-            network, test, make, hardware, views, epoch, batch_size
+            network, test, make, hardware, views, epochs, batch_size
         ):
             clean = _logits(network, prepare(images, default, hardware), hardware)
             affinity.update(clean, logits, labels)
@@ -98,6 +126,7 @@ def measure(
         float(affinity.augmented.compute()),
         len(train),
         len(test),
+        len(epochs),
     )
 
 
@@ -107,7 +136,7 @@ def _views(
     make: Callable[[Tensor], Augmenter],
     hardware: Hardware,
     views: int,
-    epoch: int,
+    epochs: Sequence[int],
     batch_size: int,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Originals, labels and the logits `[B,views,D]` of their augmented views, by batches."""
@@ -117,7 +146,7 @@ def _views(
             f"`views` must be a multiple of the {augment.views} views that the augmenter makes, "
             f"got {views}."
         )
-    for images, labels, rows in part.batches(batch_size):
+    for (images, labels, rows), epoch in _shared_out(part, epochs, batch_size):
         calls = []
         for _ in range(views // augment.views):
             with hardware.autocast():
@@ -125,6 +154,21 @@ def _views(
             logits = _logits(network, augmented, hardware)
             calls.append(logits.view(len(rows), augment.views, -1))
         yield images, labels, torch.cat(calls, 1)
+
+
+def _shared_out(part: Part, epochs: Sequence[int], batch_size: int) -> Iterator[tuple[Batch, int]]:
+    """Batches with the epoch they are augmented for: images have the epochs in turn.
+
+    In turn, as images may be sorted by class; so every epoch has its share of each.
+    """
+    phases, before = len(epochs), 0
+    for images, labels, rows in part.batches(batch_size * phases):
+        for i, epoch in enumerate(epochs):
+            first = (i - before) % phases
+            if first < len(rows):
+                share = (one[first::phases].contiguous() for one in (images, labels, rows))
+                yield Batch(*share), epoch
+        before += len(rows)
 
 
 def _logits(network: nn.Module, images: Tensor, hardware: Hardware) -> Tensor:
@@ -187,7 +231,7 @@ def measure_run(
             default,
             hardware,
             views=views,
-            epoch=recipe.epochs - 1,
+            epochs=measured_epochs(name, recipe.epochs),
             num_workers=recipe.num_workers,
         )
     return result

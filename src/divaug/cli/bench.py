@@ -118,6 +118,7 @@ def step(
         raise ValueError(unknown_name("objective", objective, tuple(OBJECTIVES)))
     if OBJECTIVES[objective].unlabelled is not None:
         chosen = [recipes.recipe(name) for name in recipe or [recipes.family_of(objective)]]
+        prepare_file(json)
         result = semi_step.compare(chosen, device, repeats=repeats, eager=eager)
         _write(json, result)
         show(semi_step.table(result))

@@ -68,5 +68,11 @@ def _table(found: "dict[str, Measurement]") -> Table:
             f"{one.views} views of {one.train_images:,} training images (diversities) and "
             f"{one.test_images:,} test images (affinity); accuracy on the test images as they are: "
             f"{one.clean_accuracy:.2%}.",
+            *(
+                f"{name} is a schedule: measured at {one.epochs} epochs spread evenly over it, "
+                "each on its share of the images."
+                for name, one in found.items()
+                if one.epochs > 1
+            ),
         ),
     )

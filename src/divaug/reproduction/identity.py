@@ -52,9 +52,17 @@ def cell_hash(recipe: Recipe) -> str:
     return _hash({"cell": {n: v for n, v in essence.items() if n != "seed"}})
 
 
-def measurement_hash(scorer: Recipe, augmenter: str, views: int) -> str:
-    """What belongs to a measurement: the run whose network is asked, and what it is shown."""
-    return _hash({"scorer": _essence(scorer), "augmenter": augmenter, "views": views})
+def measurement_hash(scorer: Recipe, augmenter: str, views: int, epochs: int = 1) -> str:
+    """What belongs to a measurement: the run whose network is asked, and what it is shown.
+
+    Args:
+        scorer: the recipe of that run.
+        augmenter: what is measured.
+        views: augmented images for each original.
+        epochs: how many of a schedule are measured.
+    """
+    spread = {"epochs": epochs} if epochs > 1 else {}
+    return _hash({"scorer": _essence(scorer), "augmenter": augmenter, "views": views, **spread})
 
 
 def step_hash(recipe: Recipe) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from divaug.measuring import measure_run
+from divaug.measuring import measure_run, measured_epochs
 from divaug.recipes import Recipe
 from divaug.reproduction.condensing import condense, note_neighbours
 from divaug.reproduction.identity import measurement_hash, run_hash
@@ -138,7 +138,8 @@ class MeasureJob:
     @property
     def hash(self) -> str:
         """What the measurement is found again by."""
-        return measurement_hash(self.scorer, self.augmenter, self.views)
+        epochs = measured_epochs(self.augmenter, self.scorer.epochs)
+        return measurement_hash(self.scorer, self.augmenter, self.views, len(epochs))
 
     @property
     def label(self) -> str:

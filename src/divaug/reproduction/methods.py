@@ -7,7 +7,7 @@ from types import MappingProxyType
 from divaug.operations.checks import unknown_name
 from divaug.recipes import Recipe
 
-__all__ = ["METHODS", "ROTATIONS", "RULES", "SCORERS", "Method", "method"]
+__all__ = ["FEW_LABELS_BASE", "METHODS", "ROTATIONS", "RULES", "SCORERS", "Method", "method"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,10 @@ ROTATIONS: Mapping[str, Method] = MappingProxyType(
 )
 """The single-operation case study: Rotate alone, by its probability."""
 
+#: RandAugment of the authors' semi-supervised code: the other column of the paper's table with few
+#: labels, and in no other table.
+FEW_LABELS_BASE = Method("randaugment-uda", "RandAugment, authors' draw")
+
 #: The four rules of selection, from none to the best possible.
 RULES = ("random", "divaug", "divaug-greedy", "divaug-exact")
 
@@ -82,7 +86,7 @@ def method(augmenter: str) -> Method:
     Raises:
         ValueError: an unknown name, with the nearest one.
     """
-    known = {**METHODS, **ROTATIONS}
+    known = {**METHODS, **ROTATIONS, FEW_LABELS_BASE.augmenter: FEW_LABELS_BASE}
     if augmenter not in known:
         raise ValueError(unknown_name("method", augmenter, tuple(known)))
     return known[augmenter]

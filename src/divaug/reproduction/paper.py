@@ -37,6 +37,10 @@ class Printed:
         """As the paper prints it."""
         return f"{self.accuracy:.1f}" + (f" ± {self.spread:.1f}" if self.spread else "")
 
+    def parts(self) -> dict[str, float | None]:
+        """Accuracy and deviation, each in a column of its own where programs read them."""
+        return {"mean": self.accuracy, "spread": self.spread}
+
 
 @dataclass(frozen=True)
 class PrintedError:
@@ -60,6 +64,10 @@ class PrintedError:
 
     def __str__(self) -> str:
         return f"{self.error:.2f} ± {self.spread:.2f}"
+
+    def parts(self) -> dict[str, float | None]:
+        """Error and deviation, each in a column of its own where programs read them."""
+        return {"mean": self.error, "spread": self.spread}
 
 
 @lru_cache(maxsize=1)

@@ -210,7 +210,8 @@ class MeasurementRecord:
     @property
     def hash(self) -> str:
         """What the measurement is found again by."""
-        return measurement_hash(self.scorer, self.augmenter, self.values.views)
+        values = self.values
+        return measurement_hash(self.scorer, self.augmenter, values.views, values.epochs)
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,22 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from divaug.reproduction.summaries import Summary
 from divaug.tables import Table
 
-__all__ = ["NOT_RUN", "Column", "Sheet", "number", "percent", "spread"]
+__all__ = ["NOT_RUN", "Column", "Sheet", "Wide", "number", "percent", "spread"]
 
 #: Stands where nothing was run; a cell is never filled in from its neighbours.
 NOT_RUN = "—, not run"
+
+
+@runtime_checkable
+class Wide(Protocol):
+    """A value that is several numbers: several columns where programs read it."""
+
+    def parts(self) -> Mapping[str, float | None]:
+        """End of the column's name → number; None for none."""
 
 
 @dataclass(frozen=True)
@@ -76,19 +83,19 @@ class Sheet:
         return Table(names, rows, self.title, numeric, self.notes)
 
     def csv(self) -> str:
-        """As other programs read it: unrounded; a summary is three columns."""
-        wide = {
-            column.key
-            for column in self.columns
-            if any(isinstance(row.get(column.key), Summary) for row in self.rows)
-        }
+        """As other programs read it: unrounded; a value of several numbers is several columns."""
+        ends = {column.key: self._ends(column.key) for column in self.columns}
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        keys = [column.key for column in self.columns]
-        writer.writerow([name for key in keys for name in _headers(key, key in wide)])
+        writer.writerow([name for key, some in ends.items() for name in _headers(key, some)])
         for row in self.rows:
-            writer.writerow([v for key in keys for v in _cells(row.get(key), key in wide)])
+            writer.writerow([v for key, some in ends.items() for v in _cells(row.get(key), some)])
         return out.getvalue()
+
+    def _ends(self, key: str) -> Sequence[str]:
+        """What the columns of a value of several numbers end in; empty for a plain one."""
+        wide = [value for row in self.rows if isinstance(value := row.get(key), Wide)]
+        return list(wide[0].parts()) if wide else []
 
 
 def _text(column: Column, row: Mapping[str, Any]) -> str:
@@ -100,13 +107,12 @@ def _nothing(value: object) -> bool:
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
-def _headers(key: str, wide: bool) -> Sequence[str]:
-    return [f"{key}_mean", f"{key}_std", f"{key}_n"] if wide else [key]
+def _headers(key: str, ends: Sequence[str]) -> Sequence[str]:
+    return [f"{key}_{end}" for end in ends] or [key]
 
 
-def _cells(value: Any, wide: bool) -> Sequence[Any]:
-    if not wide:
+def _cells(value: Any, ends: Sequence[str]) -> Sequence[Any]:
+    if not ends:
         return ["" if _nothing(value) else value]
-    if value is None:
-        return ["", "", 0]
-    return [value.mean, "" if value.std is None else value.std, value.n]
+    parts = {"n": 0} if value is None else value.parts()
+    return ["" if _nothing(parts.get(end)) else parts[end] for end in ends]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from divaug.measuring import measured_epochs
 from divaug.recipes import Recipe
 from divaug.reproduction.formats import from_text, to_text
 from divaug.reproduction.identity import cell_hash, step_hash
@@ -49,12 +50,16 @@ class Store:
         return sorted(found, key=lambda run: run.recipe.seed)
 
     def measured(self, scorer: Recipe, augmenter: str) -> list[MeasurementRecord]:
-        """What was measured of an augmenter with a network of a recipe, any seed, by seed."""
-        wanted = cell_hash(scorer)
+        """What was measured of an augmenter with a network of a recipe, any seed, by seed.
+
+        Of a schedule, only what was measured over the whole of it: older records have one epoch.
+        """
+        wanted, epochs = cell_hash(scorer), len(measured_epochs(augmenter, scorer.epochs))
         found = [
             one
             for one in self.measurements.values()
-            if one.augmenter == augmenter and cell_hash(one.scorer) == wanted
+            if (one.augmenter, one.values.epochs) == (augmenter, epochs)
+            and cell_hash(one.scorer) == wanted
         ]
         return sorted(found, key=lambda one: one.scorer.seed)
 

@@ -32,6 +32,10 @@ class Summary:
         mean = f"{factor * self.mean:{'+' if sign else ''}.{digits}f}"
         return mean if self.std is None else f"{mean} ± {factor * self.std:.{digits}f}"
 
+    def parts(self) -> dict[str, float | None]:
+        """The three numbers, each in a column of its own where programs read them."""
+        return {"mean": self.mean, "std": self.std, "n": self.n}
+
     def __neg__(self) -> "Summary":
         """The same values with the other sign."""
         return Summary(-self.mean, self.std, self.n)

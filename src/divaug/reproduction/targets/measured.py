@@ -18,7 +18,8 @@ FIGURE_METHODS = ("default", "autoaugment", "fast-autoaugment", "randaugment", "
 LIMITS = (
     "DivAug, by k-means++, greedy or exact, keeps the views that the measuring network itself "
     "finds diverse: its diversity to that network is high by construction. PBA, a schedule, is "
-    "measured at its last epoch."
+    "measured over the whole of it: at ten epochs spread evenly (at all, where there are fewer), "
+    "each on its share of the images."
 )
 
 
