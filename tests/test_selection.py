@@ -12,6 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from divaug import products, select, variance_diversity
 from divaug.selection import METHODS, squared_distances
@@ -343,6 +345,28 @@ def test_products_are_the_same_from_either_library(E, threads, monkeypatch):
     broken = products.products_and_sums(probs)
     assert torch.equal(broken.isnan(), products._on_device(probs).isnan())
     assert torch.equal(broken.isnan().nonzero()[:, 2].unique(), torch.tensor([2]))
+
+
+class OneDevice(TorchDispatchMode):
+    """Refuses to mix tensors of the host with those of another device.
+
+    An index, say, that lies on the host is copied there first, and the host waits for it.
+    """
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        devices = {tensor.device.type for tensor in tensors if tensor.ndim}
+        assert len(devices) <= 1, f"{function} mixes {devices}"
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_on_a_device_nothing_comes_from_the_host(method):
+    """Shown on torch's device without memory, where only shapes are computed."""
+    with OneDevice():
+        chosen = select(torch.rand(5, 8, 11, device="meta"), 4, method)
+    assert chosen.shape == (5, 4)
+    assert chosen.device.type == "meta"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")

@@ -45,8 +45,8 @@ def _distances(xp: Any, products: Any) -> tuple[Any, Any]:
     # not a number becomes an arbitrary one: it is not usable.
     with np.errstate(invalid="ignore"):
         dot = xp.asarray(products[:, :-1], dtype=xp.int64, copy=True)
-    each = xp.arange(len(dot))
-    square = dot[each, each]
+    # A view: places in a tensor of their own would have to be brought to the device.
+    square = dot.diagonal(0, 0, 1).T
     distance = square[:, None] + square[None] - 2 * dot
     return distance, probable[:, None] & probable[None]
 
