@@ -22,8 +22,6 @@ def expected(pairs):
             lists[List.SHARPENED].add(n)
         elif len(drawn) == 2:
             lists[List.TWO_TABLED if tables else List.TWO].add(n)
-        elif not drawn:
-            lists[List.NONE].add(n)
         else:
             lists[List.ONE_TABLED if tables else List.ONE].add(n)
         for k, name in enumerate(names):
@@ -39,7 +37,7 @@ def main():
     applied = torch.tensor([[bool(name) for name in pair] for pair in pairs])
     room = 2 * len(pairs)
     lists = torch.full((len(List), room), -1, dtype=torch.int32)
-    counts = torch.zeros(len(List), dtype=torch.int32)
+    counts = torch.zeros(8, dtype=torch.int32)
     operation = torch.tensor(ids, dtype=torch.int32)
     list_kernel[(-(-len(pairs) // 64),)](
         lists, counts, operation, applied.view(torch.uint8), len(pairs), room, 0,

@@ -25,6 +25,7 @@ FUSED_PIXELS = 128 * 128
 MAX_SLOTS = 2
 BLOCK = 512  # pixels of a tile
 PIXELS_PER_THREAD = 4
+COUNTS = 8  # one for each list, and one to spare
 PROGRAMS = 4224  # programs that work through a list: 32 for each of 132 processors
 #: Fewer for the tables: their programs wait for memory more than they compute, and leave room for
 #: those beside them.
@@ -48,7 +49,6 @@ class Share:
 
 
 SHARES = {
-    List.NONE: Share(7, 64),
     List.ONE: Share(7, 64, 1),
     List.TWO: Share(7, 80, 2),
     List.ONE_TABLED: Share(7, 64, 1),
@@ -140,7 +140,7 @@ class _Round:
         room = n * self.slots
         lists = torch.empty((len(List), room), dtype=torch.int32, device=device)
         # In this order each begins at a multiple of sixteen bytes, whatever there is room for.
-        parts = (len(List), room * RECORD, room)
+        parts = (COUNTS, room * RECORD, room)
         zeros = torch.zeros(sum(parts), dtype=torch.int32, device=device)
         counts, records, arrivals = zeros.split(parts)
         tables = torch.empty((room, 3, 256), dtype=torch.uint8, device=device)
@@ -151,30 +151,25 @@ class _Round:
             {"K": self._operations, "SLOTS": self.slots, "BLOCK": LIST_BLOCK}, {},
         )  # fmt: skip
         listed = (tables, lists, counts)
-        counted = (tables, self.source, self.pool, *sub, records, arrivals, lists, counts)
         aside = Aside(device)
         with aside:
-            self._make_tables(List.TABLES, counted, room)
+            for after, which in enumerate((List.TABLES, List.LATER_TABLES)[: self.slots]):
+                launch(
+                    table_kernel, TABLE_PROGRAMS,
+                    (tables, self.source, self.pool, *sub, records, arrivals, lists, counts),
+                    (int(which), room, self.first),
+                    self._sizes() | {"SLOTS": self.slots, "AFTER": after,
+                                     "PART": SHARES[which].part, "BLOCK": self._block},
+                    self._options(SHARES[which].registers),
+                )  # fmt: skip
             made = aside.mark()
-            if self.slots == MAX_SLOTS:
-                self._make_tables(List.LATER_TABLES, counted, room)
-            self._render_list(List.TWO_TABLED, listed, room)
-        for which in (List.NONE, List.ONE, List.TWO):
+            for which in (List.TWO_TABLED, List.SHARPENED):
+                self._render_list(which, listed, room)
+        for which in (List.ONE, List.TWO):
             self._render_list(which, listed, room)
-        # Neither needs a table that was made after an operation.
         aside.wait_for(made)
-        for which in (List.ONE_TABLED, List.SHARPENED):
-            self._render_list(which, listed, room)
+        self._render_list(List.ONE_TABLED, listed, room)
         aside.join()
-
-    def _make_tables(self, which: List, tensors: tuple[Tensor, ...], room: int) -> None:
-        share = SHARES[which]
-        launch(
-            table_kernel, TABLE_PROGRAMS, tensors, (int(which), room, self.first),
-            self._sizes() | {"SLOTS": self.slots, "AFTER": int(which is List.LATER_TABLES),
-                             "PART": share.part, "BLOCK": self._block},
-            self._options(share.registers),
-        )  # fmt: skip
 
     def _render_list(self, which: List, listed: tuple[Tensor, ...], room: int) -> None:
         if SHARES[which].slots <= self.slots:  # of one slot there are no pairs

@@ -19,17 +19,15 @@ __all__ = ["List", "list_kernel"]
 class List(IntEnum):
     """What a list holds: numbers of candidates, or of slots that need a look-up table."""
 
-    NONE = 0  # no operation
-    ONE = 1  # one operation without a table
-    TWO = 2  # two operations without a table
-    ONE_TABLED = 3  # one operation, a table
-    TWO_TABLED = 4  # two operations, at least one of them a table
-    SHARPENED = 5  # two operations of which the second is Sharpness
-    TABLES = 6  # slots whose table depends on the original at most
-    LATER_TABLES = 7  # slots that need the statistics of what an operation made
+    ONE = 0  # at most one operation, without a table
+    TWO = 1  # two operations without a table
+    ONE_TABLED = 2  # one operation, a table
+    TWO_TABLED = 3  # two operations, at least one of them a table
+    SHARPENED = 4  # two operations of which the second is Sharpness
+    TABLES = 5  # slots whose table depends on the original at most
+    LATER_TABLES = 6  # slots that need the statistics of what an operation made
 
 
-_NONE = tl.constexpr(int(List.NONE))
 _ONE, _TWO = tl.constexpr(int(List.ONE)), tl.constexpr(int(List.TWO))
 _ONE_TABLED, _TWO_TABLED = (
     tl.constexpr(int(List.ONE_TABLED)),
@@ -64,14 +62,12 @@ def list_kernel(
         coin2 = tl.load(applied + at + 1, mask=known, other=0) != 0
         op2 = tl.where(coin2, tl.load(operation + at + 1, mask=known, other=-1), -1)
     both = (op1 >= 0) & (op2 >= 0)
-    one = (op1 >= 0) != (op2 >= 0)
     sharp = both & (op2 == SHARPNESS)
     plain = (tabled(op1) | tabled(op2)) == 0
     late = (op1 >= 0) & wants(op2)
     pair = both & (sharp == 0)
-    _append(lists, counts, _NONE, room, n, known & (op1 < 0) & (op2 < 0))
-    _append(lists, counts, _ONE, room, n, one & plain)
-    _append(lists, counts, _ONE_TABLED, room, n, one & (plain == 0))
+    _append(lists, counts, _ONE, room, n, known & (both == 0) & plain)
+    _append(lists, counts, _ONE_TABLED, room, n, (both == 0) & (plain == 0))
     _append(lists, counts, _TABLES, room, n * SLOTS, tabled(op1))
     if SLOTS == 2:
         _append(lists, counts, _TWO, room, n, pair & plain)

@@ -34,6 +34,7 @@ __all__ = [
     "channel",
     "luma",
     "original",
+    "pixels_at",
     "tabled",
 ]
 
@@ -54,23 +55,30 @@ def _pixel(red, green, blue):
 
 
 @triton.jit
-def original(source, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
-    """The pixels of an image at (y, x); the image's first where not `inside`."""
-    # Another address costs one instruction, a mask three for each channel.
-    at = tl.where(inside, (y * W + x).to(tl.uint32), 0)
-    pixel = tl.load(source + at).to(tl.int32)
+def pixels_at(source, at, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
+    """Pixels by their number; arbitrary where not `inside`, which may be None for everywhere."""
+    pixel = tl.load(source + at, mask=inside).to(tl.int32)
     if C == 3:
-        green = tl.load(source + at + H * W).to(tl.int32)
-        blue = tl.load(source + at + 2 * H * W).to(tl.int32)
+        green = tl.load(source + at + H * W, mask=inside).to(tl.int32)
+        blue = tl.load(source + at + 2 * H * W, mask=inside).to(tl.int32)
         pixel = _pixel(pixel, green, blue)
     return pixel
 
 
 @triton.jit
-def luma(red, green, blue, C: tl.constexpr):
+def original(source, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
+    """The pixels of an image at (y, x); the image's first where not `inside`."""
+    # Another address costs one instruction, a mask three for each channel.
+    at = tl.where(inside, (y * W + x).to(tl.uint32), 0)
+    return pixels_at(source, at, None, H, W, C)
+
+
+@triton.jit
+def luma(pixel, C: tl.constexpr):
     """Pillow's grey value."""
-    grey = red
+    grey = pixel
     if C == 3:
+        red, green, blue = channel(pixel, 0), channel(pixel, 1), channel(pixel, 2)
         grey = (red * LUMA[0] + green * LUMA[1] + blue * LUMA[2] + 32768) >> 16
     return grey
 
@@ -129,7 +137,7 @@ def _pointwise(
         pixel = pixel & (((0xFF00 >> argument.to(tl.int32)) & 0xFF) * 0x010101)
     elif op == COLOR:
         if C == 3:
-            grey = luma(channel(pixel, 0), channel(pixel, 1), channel(pixel, 2), C)
+            grey = luma(pixel, C)
             pixel = _blend_pixels(_pixel(grey, grey, grey), pixel, argument, C)
     elif op == CUTOUT:
         side = tl.floor(argument.to(tl.float64) + 0.5).to(tl.int32)

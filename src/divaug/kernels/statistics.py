@@ -9,7 +9,7 @@ import triton.language as tl
 
 from divaug.kernels.geometry import place, plan
 from divaug.kernels.ids import AUTOCONTRAST, BRIGHTNESS, CONTRAST, EQUALIZE, SOLARIZE
-from divaug.kernels.pixels import after_first, blend, channel, luma
+from divaug.kernels.pixels import after_first, blend, channel, luma, pixels_at
 
 __all__ = ["RECORD", "slot_of", "table_kernel", "tables_of", "wants"]
 
@@ -59,28 +59,15 @@ def _found(
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, AFTER: tl.constexpr, FUSED: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """A tile of what an operation finds, channel by channel, and which of its pixels there are."""
+    """A tile of what an operation finds, and which of its pixels there are."""
     p = tile * BLOCK + tl.arange(0, BLOCK)
     inside = p < H * W
     if AFTER:
         _, y, x = place(source, tile, W, BLOCK)
         pixel = after_first(source, y, x, inside, slot1, tables1, H, W, C, FUSED)
-        red, green, blue = channel(pixel, 0), channel(pixel, 1), channel(pixel, 2)
     else:
-        red = tl.load(source + p, mask=inside).to(tl.int32)
-        green, blue = red, red
-        if C == 3:
-            green = tl.load(source + p + H * W, mask=inside).to(tl.int32)
-            blue = tl.load(source + p + 2 * H * W, mask=inside).to(tl.int32)
-    return red, green, blue, inside
-
-
-@triton.jit
-def _wider(low, high, value, inside):
-    """Extremes that also hold the values of a tile; lows are counted from 255 down."""
-    low = tl.maximum(low, tl.where(inside, 255 - value, 0))
-    high = tl.maximum(high, tl.where(inside, value, 0))
-    return low, high
+        pixel = pixels_at(source, p, inside, H, W, C)
+    return pixel, inside
 
 
 @triton.jit
@@ -93,13 +80,16 @@ def _extremes(
     low0, low1, low2 = (tl.zeros([BLOCK], tl.int32),) * 3
     high0, high1, high2 = (tl.zeros([BLOCK], tl.int32),) * 3
     for tile in range(first_tile, end_tile):
-        red, green, blue, inside = _found(
-            source, tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK
-        )
-        low0, high0 = _wider(low0, high0, red, inside)
+        pixel, inside = _found(source, tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK)
+        lowest = tl.where(inside, ~pixel, 0)
+        highest = tl.where(inside, pixel, 0)
+        low0 = tl.maximum(low0, channel(lowest, 0))
+        high0 = tl.maximum(high0, channel(highest, 0))
         if C == 3:
-            low1, high1 = _wider(low1, high1, green, inside)
-            low2, high2 = _wider(low2, high2, blue, inside)
+            low1 = tl.maximum(low1, channel(lowest, 1))
+            low2 = tl.maximum(low2, channel(lowest, 2))
+            high1 = tl.maximum(high1, channel(highest, 1))
+            high2 = tl.maximum(high2, channel(highest, 2))
     lows = tl.max(low0, 0), tl.max(low1, 0), tl.max(low2, 0)
     highs = tl.max(high0, 0), tl.max(high1, 0), tl.max(high2, 0)
     return lows, highs
@@ -113,10 +103,8 @@ def _grey_sum(
 ):  # fmt: skip
     total = tl.zeros([BLOCK], tl.int32)
     for tile in range(first_tile, end_tile):
-        red, green, blue, inside = _found(
-            source, tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK
-        )
-        total += tl.where(inside, luma(red, green, blue, C), 0)
+        pixel, inside = _found(source, tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK)
+        total += tl.where(inside, luma(pixel, C), 0)
     return tl.sum(total.to(tl.int64), 0)
 
 
@@ -129,14 +117,11 @@ def _counts(
     """The histogram of each channel."""
     count0, count1, count2 = (tl.zeros([256], tl.int32),) * 3
     for tile in range(first_tile, end_tile):
-        red, green, blue, inside = _found(
-            source, tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK
-        )
-        # What was not loaded may be anything: a histogram's places must exist all the same.
-        count0 += tl.histogram(red & 255, 256, mask=inside)
+        pixel, inside = _found(source, tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK)
+        count0 += tl.histogram(channel(pixel, 0), 256, mask=inside)
         if C == 3:
-            count1 += tl.histogram(green & 255, 256, mask=inside)
-            count2 += tl.histogram(blue & 255, 256, mask=inside)
+            count1 += tl.histogram(channel(pixel, 1), 256, mask=inside)
+            count2 += tl.histogram(channel(pixel, 2), 256, mask=inside)
     return count0, count1, count2
 
 
