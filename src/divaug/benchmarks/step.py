@@ -168,7 +168,12 @@ def compare(
             for one, whole in zip(group, wholes, strict=True):
                 cases[one.recipe] = _case(one, whole, repeats, steps)
     found = [cases[recipe] for recipe in recipes]
-    return {"benchmark": KIND, "cases": found, "environment": found[0]["environment"]}
+    return {
+        "benchmark": KIND,
+        "in_turns": True,
+        "cases": found,
+        "environment": found[0]["environment"],
+    }
 
 
 def table(result: dict[str, Any]) -> Table:
@@ -186,7 +191,8 @@ def table(result: dict[str, Any]) -> Table:
         title="The training step",
         numeric=(1, 2, 3, 4),
         notes=(
-            "Relative to the first recipe with the same network, timed in turns with it.",
+            "Relative to the first recipe with the same network, "
+            + ("timed in turns with it." if result.get("in_turns") else "timed before it."),
             where_measured(result),
         ),
     )
