@@ -35,6 +35,11 @@ def _against(key: str, name: str) -> Column:
     return Column(key, name, show, numeric=True)
 
 
+_AGAINST = (
+    _against("over_randaugment_uda", "against RandAugment, authors' draw"),
+    _against("over_randaugment", "against RandAugment"),
+    _against("over_random", "against random"),
+)
 _COLUMNS = (
     number("labels", "labels", "{:,}"),
     Column("method", "method"),
@@ -43,9 +48,7 @@ _COLUMNS = (
     percent("error", "ours, error %"),
     number("n", "n"),
     number("steps", "ours, steps", "{:,}"),
-    _against("over_randaugment_uda", "against RandAugment, authors' draw"),
-    _against("over_randaugment", "against RandAugment"),
-    _against("over_random", "against random"),
+    *_AGAINST,
     Column("trained", "VD trained", lambda s: s.show(4), numeric=True),
 )
 _NOTE = (
@@ -64,6 +67,8 @@ _NOTE = (
 def _table(block: Block) -> Iterator[dict[str, Any]]:
     for name in block.findings.methods:
         runs, printed = block.runs(name), block.printed(name)
+        if not (runs or printed or block.findings.options.methods):
+            continue  # a control that was not run, and that nobody asked for
         yield {
             "labels": block.labels,
             "method": method(name).title(block.recipe(name)),
@@ -81,11 +86,14 @@ def _table(block: Block) -> Iterator[dict[str, Any]]:
 
 def _sheet(family: str, some: Sequence[Block]) -> Sheet:
     one, runs = some[0].recipe("divaug"), [run for block in some for run in block.all_runs]
+    rows = tuple(row for block in some for row in _table(block))
+    # A method that was not run is compared with nothing: no column of dashes.
+    columns = tuple(c for c in _COLUMNS if c not in _AGAINST or any(row[c.key] for row in rows))
     return Sheet(
         family,
         f"Test error, {family}: {one.dataset}, {one.model}",
-        _COLUMNS,
-        tuple(row for block in some for row in _table(block)),
+        columns,
+        rows,
         tuple(note for note in (_NOTE, provenance(runs)) if note),
     )
 
