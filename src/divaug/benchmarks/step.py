@@ -6,32 +6,23 @@ differ a little from the whole. Backward is what forward and backward take toget
 Data loading is all that brings a batch: an epoch's order, handing out its parts, looking images up.
 """
 
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
-
-from divaug.benchmarks.clocks import WARM_UP, in_turns, milliseconds, stretches
+from divaug.benchmarks.clocks import WARM_UP, in_turns, milliseconds
 from divaug.benchmarks.expansion import STEP_SHAPES, verify
 from divaug.benchmarks.random_data import random_data
+from divaug.benchmarks.step_parts import feeding, works_of
 from divaug.datasets import Dataset
-from divaug.plugin import DivAug
 from divaug.recipes import Recipe
-from divaug.scoring import logits_of, score
-from divaug.selection import METHODS, select
 from divaug.tables import Table
 from divaug.training.assembly import Parts, assemble
 from divaug.training.distributed import Processes
 from divaug.training.environment import environment
-from divaug.training.feeds import Batch, Inputs
+from divaug.training.feeds import Inputs
 from divaug.training.graphs import run_of
 from divaug.training.hardware import Hardware, fast_settings
-from divaug.training.step import Step
-from divaug.views import Views
 
 __all__ = [
     "KIND",
@@ -120,10 +111,10 @@ def _case(one: Ready, whole: dict[str, float], repeats: int, steps: int) -> dict
     parts, hardware = one.parts, one.hardware
     alone = {
         name: milliseconds(work, hardware, repeats, steps)
-        for name, work in _works(parts, one.inputs, hardware).items()
+        for name, work in works_of(parts, one.inputs, hardware).items()
     }
-    feeding = _feeding(parts, one.inputs, hardware, repeats)
-    alone = {"data loading": feeding + alone.pop("gather"), **alone}
+    fed = feeding(parts, one.inputs, hardware, repeats)
+    alone = {"data loading": fed + alone.pop("gather"), **alone}
     together = alone.pop("forward and backward")
     alone["backward"] = together - alone["forward"]
     return {
@@ -230,76 +221,3 @@ def where_measured(result: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in env["packages"].items())
     machine = env.get("gpu") or env["processor"]
     return f"Measured on {machine}; Python {env['python']}, {versions}; commit {env['commit']}."
-
-
-def _works(parts: Parts, inputs: Inputs, hardware: Hardware) -> dict[str, Callable[[], object]]:
-    """The parts of a step, each as a function of nothing."""
-    step, augment = parts.step, parts.augment
-    assert isinstance(step, Step)
-    batch = step.gather(inputs)
-    with hardware.autocast():
-        images, labels = augment(batch.images, batch.labels, index=batch.indices, epoch=step.epoch)
-    assert labels is not None
-
-    def forward() -> Tensor:
-        with hardware.autocast():
-            logits = logits_of(step.forward(images)).float()
-        return F.cross_entropy(logits, labels)
-
-    def both() -> None:
-        step.optimizer.zero_grad()
-        forward().backward()  # type: ignore[no-untyped-call]
-
-    def update() -> None:
-        # Gradients of a fixed place in memory; what they hold does not matter for the time.
-        for parameter, gradient in zip(step.optimizer.parameters, gradients, strict=True):
-            parameter.grad = gradient
-        step.optimizer.step()
-
-    gradients = [torch.zeros_like(parameter) for parameter in step.optimizer.parameters]
-    works: dict[str, Callable[[], object]] = {"gather": lambda: step.gather(inputs)}
-    works |= _augmenting(parts, batch, hardware)
-    return works | {"forward": forward, "forward and backward": both, "optimiser": update}
-
-
-def _feeding(parts: Parts, inputs: Inputs, hardware: Hardware, repeats: int) -> float:
-    """Milliseconds a step of making an epoch's order and handing its parts to a recorded step."""
-    places = tuple(part.clone() for part in inputs)
-
-    def feed() -> None:
-        for given in parts.feed.epoch(0, 0):
-            for place, part in zip(places, given, strict=True):
-                place.copy_(part, non_blocking=True)
-
-    feed()
-    return statistics.median(stretches(feed, hardware, repeats, 1)) / parts.feed.steps
-
-
-def _augmenting(parts: Parts, batch: Batch, hardware: Hardware) -> dict[str, Callable[[], object]]:
-    augment = parts.augment
-    assert isinstance(augment, DivAug | Views)
-    source = augment.source
-    when = torch.zeros((), dtype=torch.int64, device=hardware.device)
-
-    def widen() -> Tensor:
-        return source.candidates(batch.images, batch.indices, parts.step.epoch, hardware.dtype)[0]
-
-    works: dict[str, Callable[[], object]] = {"expand": widen}
-    if isinstance(augment, DivAug) and METHODS[augment.method].needs_probs:
-        candidates = widen()
-
-        def ask() -> Tensor:
-            with hardware.autocast():
-                return score(augment.model, candidates)
-
-        probs = ask()
-        works["score"] = ask
-        works["select"] = lambda: select(
-            probs,
-            augment.num_selected,
-            augment.method,
-            source.seed,
-            step=when,
-            index=batch.indices,
-        )
-    return works
