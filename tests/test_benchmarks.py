@@ -5,10 +5,14 @@ import json
 import pytest
 import torch
 
+from divaug import expand
 from divaug.benchmarks import harness, operations, pillow_loop, selection
 from divaug.benchmarks.operations import Case, Work
+from divaug.benchmarks.pillow_pipeline import finish_loop, finishes_of
+from divaug.default_augmentation import cifar10
 from divaug.operations import OPERATIONS
 from divaug.policies import Uniform
+from divaug.randomness import Stream
 
 SMALL = Case(24, 16)
 
@@ -49,6 +53,18 @@ def test_torchvision_has_a_twin_for_every_operation():
     assert theirs.shape == ours.shape
     # It does the same job, though not to the bit.
     assert (theirs.float() - ours.float()).abs().mean() < 12
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_the_pipeline_with_pillow_makes_the_candidates_of_expand(dtype):
+    """Bit by bit: what is timed against us does the same work."""
+    images = operations.photographs(operations.Case(40, 32), seed=2)
+    index, default = torch.arange(40), cifar10()
+    expected, drawn = expand(images, 1, Uniform(), default, 5, index, step=3, dtype=dtype)
+    finishes = finishes_of(default.draw(Stream(5, 3, index), 1, (32, 32)))
+    assert {finish.flip for finish in finishes} == {False, True}
+    found = finish_loop(images, pillow_loop.steps_of(drawn[:, 0]), default, finishes, dtype)
+    assert torch.equal(found, expected[:, 0])
 
 
 def test_the_table_holds_the_measured_ratios(measured):

@@ -1,21 +1,16 @@
 """Expansion on a GPU: time against the roofline, and against what else there is."""
 
-import importlib.util
-import multiprocessing
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from divaug.benchmarks import clocks, device, pillow_loop
-from divaug.benchmarks.harness import environment, median_seconds, place, progress
-from divaug.benchmarks.operations import Case, Work
+from divaug.benchmarks import clocks, device
+from divaug.benchmarks import rivals as alternatives
+from divaug.benchmarks.harness import environment, place, progress
 from divaug.default_augmentation import cifar10
 from divaug.expansion import expand
-from divaug.figures.canvas import to_picture
 from divaug.policies import AutoAugment, Policy, RandAugment, Uniform
 from divaug.tables import Table
 
@@ -34,7 +29,6 @@ LARGE_SIDE = 129
 #: What a training step on small images asks of the kernels; see `verify`.
 STEP_SHAPES = ((64, 32, torch.bfloat16, True),)
 Shape: TypeAlias = tuple[int, int, torch.dtype, bool]
-RIVAL_IMAGES = {32: 256, 224: 64}
 
 
 def _images(batch: int, side: int, seed: int) -> Tensor:
@@ -133,60 +127,6 @@ def _case(
     }
 
 
-@lru_cache(maxsize=4)
-def _pictures(count: int, side: int, seed: int) -> tuple[Any, Any]:
-    work = Work.draw(Case(count, side), Uniform(), seed)
-    pictures = [to_picture(image) for image in work.images]
-    return pictures, pillow_loop.steps_of(work.subpolicies[:, 0])
-
-
-def _pillow_share(task: tuple[int, int, int]) -> int:
-    """A Pillow loop over some images, in a process of its own; images and draws are made once."""
-    torch.set_num_threads(1)
-    return len(pillow_loop.apply_loop(*_pictures(*task)))
-
-
-def _rivals(side: int, seed: int) -> dict[str, float]:
-    """Images a second of the alternatives, each image with an augmentation of its own."""
-    images = _images(RIVAL_IMAGES[side], side, seed)
-    found = {"torchvision": _per_image(images, _torchvision())}
-    if importlib.util.find_spec("kornia") is not None:
-        found["kornia"] = _per_image(images.to(torch.float32) / 255, _kornia())
-    cores = environment()["cores"]
-    share = 8 * RIVAL_IMAGES[side]
-    with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
-        tasks = [(share, side, seed)] * cores
-
-        def everywhere() -> None:
-            list(pool.map(_pillow_share, tasks))
-
-        seconds = median_seconds(everywhere, repeats=5, warm_up=3)
-    found[f"Pillow on {cores} cores"] = share * cores / seconds
-    return found
-
-
-def _torchvision() -> Callable[[Tensor], object]:
-    from torchvision.transforms import v2
-
-    augment: Callable[[Tensor], object] = v2.RandAugment(num_ops=2)
-    return augment
-
-
-def _kornia() -> Callable[[Tensor], object]:
-    from kornia.augmentation.auto import RandAugment as KorniaRandAugment
-
-    augment = KorniaRandAugment(n=2, m=10)
-    return lambda image: augment(image[None])
-
-
-def _per_image(images: Tensor, augment: Callable[[Tensor], object]) -> float:
-    def loop() -> None:
-        for image in images:
-            augment(image)
-
-    return len(images) / clocks.seconds_per_call(loop, 2)
-
-
 def measure(seed: int = 0, rivals: bool = True) -> dict[str, Any]:
     """Verify, then time every case and the alternatives in the same run."""
     device.require_cuda()
@@ -195,9 +135,9 @@ def measure(seed: int = 0, rivals: bool = True) -> dict[str, Any]:
     cases = [_case(*case, seed=seed) for case in CASES]
     others = {}
     if rivals:
-        for side in RIVAL_IMAGES:
+        for side, count in alternatives.IMAGES.items():
             progress(f"measuring the alternatives at {side} px")
-            others[str(side)] = _rivals(side, seed)
+            others[str(side)] = alternatives.speeds(_images(count, side, seed), side, seed)
     return {
         "benchmark": KIND,
         "environment": environment(),
@@ -256,8 +196,9 @@ def rivals_table(result: dict[str, Any]) -> Table:
             rows.append((f"{side} px", name, f"{speed:,.0f}", *times))
     notes = (
         "Draws included. torchvision's and Kornia's RandAugment (two operations) are called image "
-        "by image on tensors of the GPU; Pillow applies sub-policies of the universal set to "
-        "images that are already Pillow's.",
+        "by image on tensors of the GPU. Pillow applies sub-policies of the universal set, drawn "
+        "before, to images that are already Pillow's; finished: from bytes to the normalised and "
+        "cropped candidates that `expand` makes, draws left out.",
         place(result["environment"]),
     )
     columns = ("size", "what", "images/s", "graph ÷ it", "calls ÷ it")
