@@ -194,11 +194,12 @@ def rivals_table(result: dict[str, Any]) -> Table:
         for name, speed in others.items():
             times = f"{graph / speed:,.0f}×", f"{eager / speed:,.0f}×"
             rows.append((f"{side} px", name, f"{speed:,.0f}", *times))
+    finished = any(name.endswith("finished") for some in result["rivals"].values() for name in some)
     notes = (
         "Draws included. torchvision's and Kornia's RandAugment (two operations) are called image "
         "by image on tensors of the GPU. Pillow applies sub-policies of the universal set, drawn "
-        "before, to images that are already Pillow's; finished: from bytes to the normalised and "
-        "cropped candidates that `expand` makes, draws left out.",
+        "before, to images that are already Pillow's"
+        + ("; finished: from bytes to the candidates that `expand` makes." if finished else "."),
         place(result["environment"]),
     )
     columns = ("size", "what", "images/s", "graph ÷ it", "calls ÷ it")
