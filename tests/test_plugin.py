@@ -168,10 +168,29 @@ def test_a_resumed_run_draws_what_the_uninterrupted_one_would_have():
     assert resumed.state_dict() == whole.state_dict()
 
 
-@pytest.mark.parametrize("wrong", [{}, {"step": 1}, {"step": 1, "seed": 0, "epoch": 3}])
+@pytest.mark.parametrize("wrong", [{}, {"step": 1}, {"step": 1, "seed": 0, "epoch": 3}, None, 7])
 def test_a_wrong_state_is_refused(wrong):
     with pytest.raises(ValueError, match="`step` and `seed`"):
         DivAug(network()).load_state_dict(wrong)
+
+
+@pytest.mark.parametrize("step", [-1, 2.5, "3", None])
+def test_a_state_whose_step_is_none_is_refused_and_changes_nothing(step):
+    augment = DivAug(network(), seed=5)
+    with pytest.raises(ValueError, match="`step` must be a whole number of at least 0"):
+        augment.load_state_dict({"step": step, "seed": 6})
+    assert augment.state_dict() == {"step": 0, "seed": 5}
+
+
+def test_looking_at_views_in_inference_mode_leaves_it_fit_for_training():
+    """What it adds to, step and record, must not belong to that mode."""
+    plain, seen = DivAug(network(), 4, 2), DivAug(network(), 4, 2)
+    expected = [plain(IMAGES)[0] for _ in range(2)]
+    with torch.inference_mode():
+        assert torch.equal(seen(IMAGES)[0], expected[0])
+    assert torch.equal(seen(IMAGES)[0], expected[1])
+    assert seen.record_state() == plain.record_state()
+    assert seen.state_dict() == plain.state_dict()
 
 
 def test_a_failed_call_does_not_count_as_a_step():

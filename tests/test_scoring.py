@@ -218,8 +218,20 @@ def test_wrong_candidates_are_refused():
         score(network(), [CANDIDATES])
     with pytest.raises(ValueError, match="empty"):
         score(network(), CANDIDATES[:0])
-    with pytest.raises(ValueError, match="chunk_size"):
-        score(network(), CANDIDATES, chunk_size=0)
+    with pytest.raises(TypeError, match=r"uint8 or floats, got torch\.int64"):
+        score(network(), CANDIDATES.long())
+
+
+@pytest.mark.parametrize("chunk_size", [0, -1, 2.5, "8", True])
+def test_a_chunk_that_is_no_number_of_candidates_is_refused(chunk_size):
+    with pytest.raises(ValueError, match="`chunk_size` must be a whole number of at least 1"):
+        score(network(), CANDIDATES, chunk_size=chunk_size)
+
+
+@pytest.mark.parametrize("model", [None, F.relu])
+def test_a_model_that_is_no_module_is_refused(model):
+    with pytest.raises(TypeError, match=rf"`model`.*Module.*got {type(model).__name__}"):
+        score(model, CANDIDATES)
 
 
 def test_generators_are_left_alone_by_a_model_that_draws():

@@ -316,6 +316,12 @@ def test_an_unknown_method_is_answered_with_the_nearest():
         select(torch.rand(2, 8, 3), 2, method="greedily")
 
 
+@pytest.mark.parametrize("method", [None, ["greedy"], 2])
+def test_a_method_that_is_no_name_is_refused(method):
+    with pytest.raises(ValueError, match=r"unknown method.*kmeans\+\+"):
+        select(torch.rand(2, 8, 3), 2, method=method)
+
+
 def test_a_backend_that_cannot_run_is_refused_with_its_reason():
     with pytest.raises(ValueError, match="backend"):
         select(torch.rand(2, 8, 3), 2, backend="cuda")

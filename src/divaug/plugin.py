@@ -12,7 +12,7 @@ from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
 from divaug.policies.checks import check_whole
 from divaug.records import Record
-from divaug.scoring import dtype_of, score
+from divaug.scoring import check_model, dtype_of, score
 from divaug.selection import MAX_CANDIDATES, METHODS, select
 from divaug.source import Source, check_dtype, repeat_labels
 
@@ -65,7 +65,7 @@ class DivAug:
         chunk_size: int | None = None,
         backend: str | None = None,
     ) -> None:
-        _check_model(model)
+        check_model(model)
         _check_counts(num_candidates, num_selected, chunk_size)
         if not isinstance(method, str) or method not in METHODS:
             raise ValueError(unknown_name("method", method, tuple(METHODS)))
@@ -154,14 +154,6 @@ class DivAug:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where `state_dict` was taken."""
         self.source.load_state_dict(state)
-
-
-def _check_model(model: object) -> None:
-    if not isinstance(model, nn.Module):
-        raise TypeError(
-            f"`model` must be a torch.nn.Module that returns logits, got {type(model).__name__}; "
-            "put a function into the forward of a module."
-        )
 
 
 def _check_counts(num_candidates: int, num_selected: int, chunk_size: int | None) -> None:

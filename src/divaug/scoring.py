@@ -7,7 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-__all__ = ["dtype_of", "evaluating", "logits_of", "score"]
+from divaug.policies.checks import check_whole
+
+__all__ = ["check_model", "dtype_of", "evaluating", "logits_of", "score"]
 
 
 @contextmanager
@@ -76,20 +78,36 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
         >>> probs.shape
         torch.Size([2, 8, 5])
     """
-    if not isinstance(candidates, Tensor) or candidates.ndim != 5:
-        shape = tuple(candidates.shape) if isinstance(candidates, Tensor) else type(candidates)
-        raise ValueError(f"`candidates` must have five axes [B,E,C,H,W], got {shape}.")
-    if chunk_size is not None and chunk_size < 1:
-        raise ValueError(f"`chunk_size` must be at least 1, got {chunk_size}.")
+    check_model(model)
+    _check_candidates(candidates)
+    if chunk_size is not None:
+        check_whole("chunk_size", chunk_size, 1)
     B, E = candidates.shape[:2]
-    if not B:
-        raise ValueError("`candidates` is empty: there is nothing to score.")
     flat = candidates.flatten(0, 1)
     bare = _without_ddp(model)
     with evaluating(bare), _generators_untouched(flat.device), torch.no_grad():
         parts = [_forward(bare, part) for part in torch.split(flat, chunk_size or len(flat))]
     logits = torch.cat(parts)
     return torch.softmax(logits, dim=-1).view(B, E, -1)
+
+
+def check_model(model: object) -> None:
+    """Refuse what is not a module: a mere function has no mode to put back."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"`model` must be a torch.nn.Module that returns logits, got {type(model).__name__}; "
+            "put a function into the forward of a module."
+        )
+
+
+def _check_candidates(candidates: object) -> None:
+    if not isinstance(candidates, Tensor) or candidates.ndim != 5:
+        shape = tuple(candidates.shape) if isinstance(candidates, Tensor) else type(candidates)
+        raise ValueError(f"`candidates` must have five axes [B,E,C,H,W], got {shape}.")
+    if candidates.dtype != torch.uint8 and not candidates.is_floating_point():
+        raise TypeError(f"`candidates` must be uint8 or floats, got {candidates.dtype}.")
+    if not len(candidates):
+        raise ValueError("`candidates` is empty: there is nothing to score.")
 
 
 def _without_ddp(model: nn.Module) -> nn.Module:

@@ -193,8 +193,8 @@ def select(
         [0, 2]
     """
     _check(probs, num_selected)
-    if method not in METHODS:
-        raise ValueError(unknown_name("method", str(method), tuple(METHODS)))
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(unknown_name("method", method, tuple(METHODS)))
     rule = METHODS[method]
     when = check_step(step, probs.device)
     stream = Stream(check_seed(seed), when, check_index(index, len(probs), probs.device))

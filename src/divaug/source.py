@@ -10,6 +10,7 @@ from divaug.default_augmentation import DefaultAugmentation, plain
 from divaug.expansion import expand
 from divaug.operations.checks import check_images
 from divaug.policies import Policy
+from divaug.policies.checks import check_whole
 from divaug.randomness import check_seed
 from divaug.records import Record, Sums
 from divaug.subpolicies import SubPolicies
@@ -61,7 +62,8 @@ class Source:
     ) -> tuple[Tensor, SubPolicies]:
         """The candidates of this step, `[B,E,C,H,W]`, and their sub-policies."""
         _check_batch(images)
-        self.step = self.step.to(images.device)
+        with torch.inference_mode(False):  # a later call outside that mode adds to it
+            self.step = self.step.to(images.device)
         channels = images.shape[1]
         return expand(
             images,
@@ -88,15 +90,21 @@ class Source:
             chosen: `[B,S]`, what was kept of them; None for all.
             probs: `[B,E,D]`, the predictions the choice was made by; None where nobody asked.
         """
+        with torch.inference_mode(False):  # as the step
+            sums = self._sums_for(subpolicies)
+        sums.add(subpolicies, chosen)
+        if probs is not None and chosen is not None:
+            sums.add_diversity(probs, chosen)
+        self.step += 1
+
+    def _sums_for(self, subpolicies: SubPolicies) -> Sums:
+        """The totals, on the device of the sub-policies."""
         if self.sums is None:
             names = [operation.name for operation in subpolicies.operations]
             self.sums = Sums.zeros(names, subpolicies.device)
         elif self.sums.applied.device != subpolicies.device:
             self.sums = self.sums.to(subpolicies.device)
-        self.sums.add(subpolicies, chosen)
-        if probs is not None and chosen is not None:
-            self.sums.add_diversity(probs, chosen)
-        self.step += 1
+        return self.sums
 
     def record(self) -> Record:
         """What was kept since the last `reset_record`; waits for the device."""
@@ -128,10 +136,12 @@ class Source:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where `state_dict` was taken."""
-        if set(state) != {"step", "seed"}:
-            raise ValueError(f"the state must hold `step` and `seed`, got {sorted(state)}.")
-        self.seed = check_seed(int(state["seed"]))
-        self.step.fill_(int(state["step"]))
+        if not isinstance(state, Mapping) or set(state) != {"step", "seed"}:
+            held = sorted(state) if isinstance(state, Mapping) else type(state).__name__
+            raise ValueError(f"the state must hold `step` and `seed`, got {held}.")
+        check_whole("step", state["step"], 0)
+        self.seed = check_seed(state["seed"])
+        self.step.fill_(state["step"])
 
 
 def check_dtype(dtype: object) -> None:
