@@ -357,6 +357,23 @@ def test_few_labels_asked_for_wrongly(capsys, data, tmp_path, words, said):
     assert not out.exists()
 
 
+def test_unlabelled_images_that_do_not_fit_are_one_line(capsys, data, tmp_path):
+    wrong = {
+        "got float32; convert": np.zeros((5, 1, 16, 16), np.float32),
+        "resize or convert them": np.zeros((5, 3, 16, 16), np.uint8),
+    }
+    for said, images in wrong.items():
+        np.save(tmp_path / "more.npy", images)
+        words = ["demo-divaug", "--objective", "uda", "--unlabelled", str(tmp_path / "more.npy")]
+        with pytest.raises(SystemExit) as end:
+            run(["train", *words, "--out", str(tmp_path / "run"), "--data", str(data), *SMALL])
+        assert end.value.code == 2
+        told = capsys.readouterr().err.splitlines()
+        assert len(told) == 1
+        assert said in told[0]
+        assert not (tmp_path / "run").exists()
+
+
 def test_timing_an_objective_that_does_not_exist(capsys):
     with pytest.raises(SystemExit) as end:
         run(["bench", "step", "--objective", "udda"])

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -161,12 +162,22 @@ class TestStep:
         assert sums[5:7] == pytest.approx(expected, rel=1e-4, abs=1e-6)
         assert recipe.confidence > 0.9 or 0 < sums[7] <= 24
 
-    def test_nobody_waits_and_no_gradient_reaches_the_originals(self):
+    def test_nobody_waits(self):
         parts = parts_of(semi_recipe(augmenter="default", ema_decay=0.9))
         inputs = next(parts.feed.epoch(0, 0))
         parts.step(inputs)
         with NoWaiting():
             parts.step(inputs)
+
+    @pytest.mark.parametrize("joint", [False, True], ids=["three passes", "one pass"])
+    def test_no_gradient_reaches_the_originals(self, joint):
+        step = parts_of(semi_recipe(joint_forward=joint)).step
+        images = torch.rand(9, 1, 16, 16, generator=torch.Generator().manual_seed(0))
+        given, original, augmented = step.predict(images[:2], images[2:5], images[5:])
+        assert (len(given), len(original), len(augmented)) == (2, 3, 4)
+        assert given.requires_grad
+        assert augmented.requires_grad
+        assert not original.requires_grad
 
     @pytest.mark.parametrize("changes", [{}, {"ema_decay": 0.9, "joint_forward": True}])
     def test_a_recorded_step_trains_to_the_same_bits(self, monkeypatch, changes):
@@ -301,11 +312,19 @@ class TestBadInput:
         with pytest.raises(ValueError, match="`labels` must be at least 4, one for each class"):
             parts_of(semi_recipe(labels=3))
         with pytest.raises(ValueError, match=r"class 'd' has no labelled image \(1 of 4"):
-            parts_of(semi_recipe(), split=Split((0, 1, 2, 4, 5, 6)))
+            parts_of(semi_recipe(labels=6), split=Split((0, 1, 2, 4, 5, 6)))
 
     def test_a_split_of_another_dataset(self):
         with pytest.raises(ValueError, match=r"names image 99, and 'toy' has 48"):
-            parts_of(semi_recipe(), split=Split((0, 1, 2, 3, 99)))
+            parts_of(semi_recipe(labels=5), split=Split((0, 1, 2, 3, 99)))
+
+    def test_a_split_that_the_recipe_tells_otherwise(self):
+        """Its `labels` is kept with the run, and the length of a warm-up follows from it."""
+        with pytest.raises(ValueError, match=r"split has 8 labelled images.*is 12; .*--labels 8"):
+            parts_of(semi_recipe(), split=Split(tuple(range(8))))
+        for labels in (0, 8):  # 0 leaves it to the split
+            parts = parts_of(semi_recipe(labels=labels), split=Split(tuple(range(8))))
+            assert len(parts.feed.labels) == 8
 
     @pytest.mark.parametrize("shape", [(9, 3, 16, 16), (9, 1, 16, 15), (9, 16, 16)])
     def test_unlabelled_images_of_another_size_or_channel_count(self, shape):
@@ -407,14 +426,38 @@ class TestFeed:
         assert all(0 <= seed_of(2**64 - 1, role) < 2**64 for role in Role)
 
     def test_unlabelled_images_from_files(self, tmp_path):
-        import numpy as np
-
         images = toy_data().train_images
         np.save(tmp_path / "more.npy", images.numpy())
         assert torch.equal(unlabelled_images(tmp_path / "more.npy"), images)
         assert torch.equal(unlabelled_images(toy_data()), images)
         result = run(semi_recipe(epochs=1), tmp_path / "run", unlabelled=tmp_path / "more.npy")
         assert result.finished
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            (np.zeros((2, 1, 16, 16)), r"must hold uint8 images \[U,C,H,W\], got float64; convert"),
+            (np.array(["cat"]), "must hold uint8 images.*got <U3"),
+            (np.array([None]), "is damaged or not an .npy file of numbers.*numpy.save"),
+            (b"", "is damaged or not an .npy file of numbers"),
+            (b"\x93NUMPY", "is damaged or not an .npy file of numbers"),
+        ],
+        ids=["floats", "text", "objects", "empty", "cut short"],
+    )
+    def test_files_that_hold_no_images(self, tmp_path, content, words):
+        path = tmp_path / "more.npy"
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            np.save(path, content)
+        with pytest.raises(ValueError, match=rf"more\.npy {words}"):
+            unlabelled_images(path)
+
+    def test_an_archive_under_the_name_of_an_array(self, tmp_path):
+        with (tmp_path / "more.npy").open("wb") as file:
+            np.savez(file, images=toy_data().train_images.numpy())
+        with pytest.raises(ValueError, match=r"must hold uint8 images.*got NpzFile"):
+            unlabelled_images(tmp_path / "more.npy")
 
 
 class TestAverage:
@@ -486,10 +529,11 @@ class TestRuns:
 
     def test_a_split_of_ones_own(self, tmp_path):
         mine = Split(tuple(range(8)))
-        run(semi_recipe(epochs=1), tmp_path / "one", split=mine)
+        recipe = semi_recipe(epochs=1, labels=8)
+        run(recipe, tmp_path / "one", split=mine)
         again = tmp_path / "one" / "split.json"
         assert Split.read(again) == mine
-        run(semi_recipe(epochs=1), tmp_path / "two", split=again)
+        run(recipe, tmp_path / "two", split=again)
         assert same_story(tmp_path / "one", tmp_path / "two")
 
 

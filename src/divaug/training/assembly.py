@@ -171,6 +171,7 @@ def _semi_supervised(
             "folder of images; write its images to an .npz file."
         )
     drawn = split or draw_split(data, recipe.labels, recipe.seed)
+    _check_number(recipe, drawn)
     chosen = replace(drawn, unlabelled=fingerprint(unlabelled))
     default = default_of(recipe.dataset, data)
     feed = mix(data, chosen, unlabelled, recipe, processes, hardware.device)
@@ -198,6 +199,15 @@ def _semi_supervised(
     test = set_to_test(recipe, data, hardware, processes)
     asked = average.network if average else called
     return Parts(network, default, augment, feed, step, test, asked, chosen)
+
+
+def _check_number(recipe: Recipe, split: Split) -> None:
+    """Refuse a split that the recipe, which is kept with the run, would tell otherwise."""
+    if recipe.labels not in (0, len(split.labelled)):
+        raise ValueError(
+            f"the split has {len(split.labelled)} labelled images and the recipe's `labels` is "
+            f"{recipe.labels}; say how many there are (--labels {len(split.labelled)})."
+        )
 
 
 def _feed(

@@ -160,12 +160,13 @@ def unlabelled_images(given: Tensor | Dataset | str | Path | None) -> Tensor | N
     """The unlabelled images that somebody gives: an array, or a dataset's training images.
 
     Raises:
-        ValueError: a folder of images, which does not fit into memory as it is.
+        ValueError: a folder of images, which does not fit into memory as it is, or a file that is
+            damaged or holds no bytes.
     """
     if given is None or isinstance(given, Tensor):
         return given
     if not isinstance(given, Dataset) and Path(given).suffix == ".npy":
-        return torch.from_numpy(np.load(given, allow_pickle=False))
+        return _array(Path(given))
     found = given if isinstance(given, Dataset) else datasets.load(Path(given))
     if isinstance(found, ImageFiles):
         raise ValueError(
@@ -173,3 +174,21 @@ def unlabelled_images(given: Tensor | Dataset | str | Path | None) -> Tensor | N
             "folder of images."
         )
     return found.train_images
+
+
+def _array(path: Path) -> Tensor:
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(
+            f"{path} is damaged or not an .npy file of numbers ({error}); write it again with "
+            "numpy.save."
+        ) from None
+    # An archive under that name has no dtype.
+    kind = getattr(found, "dtype", type(found).__name__)
+    if kind != np.uint8:
+        raise ValueError(
+            f"{path} must hold uint8 images [U,C,H,W], got {kind}; convert floats in [0, 1] with "
+            "(images * 255).round().astype(numpy.uint8)."
+        )
+    return torch.from_numpy(found)
