@@ -275,9 +275,13 @@ def test_trivial_augment_draws_one_of_14_at_one_of_31_strengths():
     assert_evenly_spread(counts)
 
 
-@pytest.mark.parametrize("dataset", ["cifar10", "svhn", "imagenet", "cifar10-95"])
-def test_auto_augment_draws_its_rows_evenly_and_keeps_their_pairs(dataset):
-    policy = policies.AutoAugment(dataset)
+@pytest.mark.parametrize(
+    "policy",
+    [policies.AutoAugment(name) for name in ("cifar10", "svhn", "imagenet", "cifar10-95")]
+    + [policies.FastAutoAugment(name) for name in ("cifar10", "svhn", "imagenet")],
+    ids=repr,
+)
+def test_published_rows_are_drawn_evenly_and_keep_their_pairs(policy):
     these = draws(policy)
     rows = [tuple(OPERATIONS.index(e.operation) for e in row) for row in policy.rows()]
     chance = {pair: rows.count(pair) / len(rows) for pair in rows}
@@ -286,6 +290,15 @@ def test_auto_augment_draws_its_rows_evenly_and_keeps_their_pairs(dataset):
     expected = [chance[pair] * len(pairs) for pair in chance]
     observed = [pairs.count(pair) for pair in chance]
     assert stats.chisquare(observed, expected).pvalue > RARE
+
+
+def test_fast_auto_augment_applies_with_the_published_probability():
+    """Some thousand probabilities, each rare: by tenths."""
+    these = draws(policies.FastAutoAugment("svhn"))
+    p, applied = these.probability.double(), these.applied
+    for low in range(10):
+        inside = (p >= low / 10) & (p < (low + 1) / 10)
+        assert_frequency(applied[inside].sum(), inside.sum(), float(p[inside].mean()))
 
 
 def test_auto_augment_applies_with_the_published_probability():
