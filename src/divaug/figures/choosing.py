@@ -28,6 +28,10 @@ STATISTICS = {
 }
 
 
+#: Beyond that a network's intermediate results fill the memory of most machines.
+LARGEST_SIZE = 1024
+
+
 @dataclass(frozen=True)
 class Network:
     """A network and how a caption names it."""
@@ -99,8 +103,8 @@ def choose(
     """
     if statistics not in STATISTICS:
         raise ValueError(unknown_name("statistics", statistics, tuple(STATISTICS)))
-    if size < 16:
-        raise ValueError(f"`size` must be at least 16 pixels, got {size}.")
+    if not 16 <= size <= LARGEST_SIZE:
+        raise ValueError(f"`size` must lie in [16, {LARGEST_SIZE}] pixels, got {size}.")
     originals = torch.stack([fit_square(image, size) for image in images])
     if network.in_channels == 1:
         originals = originals.float().mean(1, keepdim=True).round().to(torch.uint8)
