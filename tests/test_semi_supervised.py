@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -360,6 +361,12 @@ class TestBadInput:
     def test_recipes(self, changes, words):
         with pytest.raises(ValueError, match=words):
             semi_recipe(**changes)
+
+    def test_things_that_are_neither_images_nor_split(self):
+        with pytest.raises(TypeError, match=r"`unlabelled` must be.*got ndarray.*from_numpy"):
+            unlabelled_images(np.zeros((3, 1, 16, 16), np.uint8))
+        with pytest.raises(TypeError, match=r"`split` must be a Split.*got list; .*Split\(\("):
+            choose_split(Path("new"), [1, 2, 3])
 
     def test_folders_and_supervised_runs(self):
         with pytest.raises(ValueError, match="go with another objective than 'supervised'"):

@@ -160,11 +160,17 @@ def unlabelled_images(given: Tensor | Dataset | str | Path | None) -> Tensor | N
     """The unlabelled images that somebody gives: an array, or a dataset's training images.
 
     Raises:
+        TypeError: something else than these or the path of a file.
         ValueError: a folder of images, which does not fit into memory as it is, or a file that is
             damaged or holds no bytes.
     """
     if given is None or isinstance(given, Tensor):
         return given
+    if not isinstance(given, Dataset | str | Path):
+        raise TypeError(
+            "`unlabelled` must be a uint8 tensor [U,C,H,W], a dataset or the path of a file, got "
+            f"{type(given).__name__}; convert an array with torch.from_numpy."
+        )
     if not isinstance(given, Dataset) and Path(given).suffix == ".npy":
         return _array(Path(given))
     found = given if isinstance(given, Dataset) else datasets.load(Path(given))

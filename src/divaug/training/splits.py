@@ -155,9 +155,15 @@ def choose_split(
     """The split of a run: what is in its folder, if it is resumed, else what somebody gives.
 
     Raises:
+        TypeError: `given` is neither a split nor the path of one.
         ValueError: both are there and differ, or so do the unlabelled images, or a file is no
             split.
     """
+    if not isinstance(given, Split | str | Path | None):
+        raise TypeError(
+            f"`split` must be a Split or the path of its file, got {type(given).__name__}; for "
+            "numbers of images write Split((0, 5, 7))."
+        )
     wanted = given if given is None or isinstance(given, Split) else Split.read(Path(given))
     if not (folder / SPLIT).is_file():
         return wanted
