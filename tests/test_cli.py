@@ -17,7 +17,7 @@ from divaug.cli import console as console_module
 from divaug.cli.options import parse_size
 from divaug.models import build
 from divaug.operations.further import EVERY
-from divaug.operations.magnitude import SPACES, argument
+from divaug.operations.magnitude import argument, spaces
 
 
 def call(*words):
@@ -47,12 +47,12 @@ def test_version_and_help():
         assert command in listed
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("space", spaces())
 def test_operations_lists_every_operation_of_the_space_with_its_arguments(space):
     lines = call("operations", "--space", space, "--size", "64x48").output.splitlines()
     rows = {line.split()[0]: line for line in lines if line.split()[:1]}
-    assert [name for name in rows if name in EVERY] == list(SPACES[space])
-    for name, entry_ in SPACES[space].items():
+    assert [name for name in rows if name in EVERY] == list(spaces()[space])
+    for name, entry_ in spaces()[space].items():
         strongest = argument(name, 1.0, space=space, height=64, width=48)
         if strongest is not None:
             assert f"{strongest:.4g}" in rows[name]

@@ -7,7 +7,7 @@ from scipy import stats
 
 from divaug import expand, policies
 from divaug.operations import OPERATIONS, Operation
-from divaug.operations.magnitude import SPACES, Range
+from divaug.operations.magnitude import Range, spaces
 from divaug.policies.table import Partners
 from divaug.randomness import Purpose, Stream, uniform
 
@@ -36,10 +36,10 @@ def assert_uniform(values, low=0.0, high=1.0):
 # --- the universal set -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("space", spaces())
 def test_uniform_draws_every_operation_equally_often_in_both_places(space):
     these = draws(policies.Uniform(space))
-    known = [these.names.index(name) for name in SPACES[space]]
+    known = [these.names.index(name) for name in spaces()[space]]
     for k in range(2):
         counts = torch.bincount(these.operation[..., k].flatten(), minlength=len(these.names))
         assert_evenly_spread(counts[known])
@@ -226,7 +226,7 @@ def test_rand_augment_draws_fourteen_choices_equally_often_and_applies_them_all(
 
 def test_shared_level_draws_20_operations_by_halves_at_one_level():
     these = draws(policies.SharedLevel(), samples=8000)
-    known = [these.names.index(name) for name in SPACES["uda"]]
+    known = [these.names.index(name) for name in spaces()["uda"]]
     assert len(known) == 20
     for k in range(2):
         counts = torch.bincount(these.operation[..., k].flatten(), minlength=len(these.names))

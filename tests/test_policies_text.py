@@ -8,10 +8,10 @@ from importlib import resources
 
 import pytest
 
-from divaug import policies
+from divaug import data_files, policies
+from divaug.data_files import read_data
 from divaug.operations import OPERATIONS
 from divaug.operations.magnitude import Range, Side
-from divaug.policies import published
 from tests.test_policies import ADD, draws
 
 ALL = [
@@ -187,7 +187,7 @@ def test_operation_counts_of_fast_autoaugment_on_cifar10():
 
 
 def test_known_entries_and_repeats_of_autoaugment():
-    lists = published.read_data("autoaugment.json")["policies"]
+    lists = read_data("autoaugment.json")["policies"]
     assert lists["cifar10"][13] == [["Brightness", 0.9, 6], ["Color", 0.2, 8]]
     absent = [i for i, row in enumerate(lists["cifar10"]) if row not in lists["cifar10-95"]]
     assert absent == [15, 16, 17, 18, 19]
@@ -208,11 +208,14 @@ def test_every_data_file_has_a_source_and_its_checksum():
 
 def test_a_damaged_data_file_is_refused(tmp_path, monkeypatch):
     real = resources.files("divaug.policies") / "data"
-    (tmp_path / "data").mkdir()
-    for name in ("checksums.json", "pba.json"):
-        (tmp_path / "data" / name).write_bytes((real / name).read_bytes())
-    path = tmp_path / "data" / "pba.json"
-    path.write_bytes(path.read_bytes().replace(b"0.2", b"0.3", 1))
-    monkeypatch.setattr(published.resources, "files", lambda _package: tmp_path)
-    with pytest.raises(ValueError, match=r"pba.json is damaged.*install divaug again"):
-        published.read_data.__wrapped__("pba.json")
+    folder = tmp_path / "policies" / "data"
+    folder.mkdir(parents=True)
+    for name in ("checksums.json", "pba.json", "spaces.json"):
+        (folder / name).write_bytes((real / name).read_bytes())
+    monkeypatch.setattr(data_files.resources, "files", lambda _package: tmp_path)
+    for name in ("pba.json", "spaces.json"):
+        assert read_data.__wrapped__(name) == read_data(name)
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content.replace(b"0.2", b"0.3", 1))
+        with pytest.raises(ValueError, match=rf"{name} is damaged.*install divaug again"):
+            read_data.__wrapped__(name)

@@ -1,4 +1,4 @@
-"""From a magnitude m in [0, 1] to the argument an operation takes; every range with its source.
+"""From a magnitude m in [0, 1] to the argument an operation takes; every range from a data file.
 
 m = 0 is the identity or nearly so, m = 1 the strongest the space allows. Signed operations draw a
 sign; the four enhance operations are signed about the factor 1.
@@ -6,14 +6,25 @@ sign; the four enhance operations are signed about the factor 1.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
+from divaug.data_files import read_data
 from divaug.operations.checks import unknown_name
-from divaug.operations.table import OPERATIONS
 
-__all__ = ["SPACES", "Range", "Rounding", "Side", "argument", "space_of"]
+__all__ = [
+    "NO_MAGNITUDE",
+    "Range",
+    "Rounding",
+    "Side",
+    "argument",
+    "read_ranges",
+    "space_of",
+    "spaces",
+]
 
 
 class Side(Enum):
@@ -83,66 +94,43 @@ class Range:
         return max(self.minimum, self.rounding.apply(self.base + turn * strength))
 
 
-_AA = "AutoAugment, table of ranges"
-_FAA = "Fast AutoAugment and the DivAug authors' code"
-_CODE = "the DivAug authors' code, supervised list"
-_NONE = Range(0.0, 0.0, "no magnitude")
-_ENHANCE = Range(1.0, 0.9, f"{_AA}: factor 0.1 to 1.9", signed=True)
+#: Of operations that take no argument.
+NO_MAGNITUDE = Range(0.0, 0.0, "no magnitude")
 
-_PAPER: dict[str, Range] = {
-    "ShearX": Range(0.0, 0.3, _AA, signed=True),
-    "ShearY": Range(0.0, 0.3, _AA, signed=True),
-    "TranslateX": Range(0.0, 0.45, f"{_AA}: 150 of 331 px", signed=True, side=Side.WIDTH),
-    "TranslateY": Range(0.0, 0.45, f"{_AA}: 150 of 331 px", signed=True, side=Side.HEIGHT),
-    "Rotate": Range(0.0, 30.0, _AA, signed=True),
-    "AutoContrast": _NONE,
-    "Invert": _NONE,
-    "Equalize": _NONE,
-    "Solarize": Range(256.0, -256.0, _AA),
-    "Posterize": Range(8.0, -4.0, f"{_AA}: 8 to 4 bits", rounding=Rounding.HALF_DOWN),
-    "Contrast": _ENHANCE,
-    "Color": _ENHANCE,
-    "Brightness": _ENHANCE,
-    "Sharpness": _ENHANCE,
-    "Cutout": Range(0.0, 0.2, f"{_FAA}; AutoAugment: 60 of 331 px", side=Side.SHORTER),
-    "SamplePairing": Range(0.0, 0.4, _AA),
-}
 
-_RELEASED: dict[str, Range] = {
-    **_PAPER,
-    "ShearY": Range(0.0, 0.0, f"{_CODE}: range (0.3, 0.3)", offset=0.3, signed=True),
-    "TranslateY": replace(_PAPER["TranslateY"], side=Side.WIDTH, source=f"{_CODE}: uses the width"),
-    "Posterize": Range(4.0, -4.0, f"{_CODE}: 4 to 0", rounding=Rounding.DOWN, minimum=1.0),
-    "Cutout": Range(0.0, 0.2, _CODE, side=Side.WIDTH),
-    "SamplePairing": Range(0.0, 1.0, f"{_CODE}: uniform mixing ratio"),
-}
+def read_ranges(content: Mapping[str, Any]) -> Mapping[str, Range]:
+    """Ranges by operation from a data file: null, or the fields of a `Range` that are not usual."""
+    return MappingProxyType({name: _read_range(fields) for name, fields in content.items()})
 
-_SSL = "the DivAug authors' code, semi-supervised list"
-_UDA: dict[str, Range] = {
-    **{name: entry for name, entry in _PAPER.items() if name != "SamplePairing"},
-    "Cutout": Range(0.0, 0.2, _SSL, side=Side.WIDTH),
-    "FlipLR": _NONE,
-    "FlipUD": _NONE,
-    "Blur": _NONE,
-    "Smooth": _NONE,
-    "CropBilinear": Range(0.0, 0.1, _SSL, side=Side.WIDTH),
-}
 
-#: Space → operation → range.
-SPACES: Mapping[str, Mapping[str, Range]] = MappingProxyType(
-    {
-        "paper": MappingProxyType(_PAPER),
-        "released": MappingProxyType(_RELEASED),
-        "uda": MappingProxyType(_UDA),
-    }
-)
+def _read_range(fields: Mapping[str, Any] | None) -> Range:
+    if fields is None:
+        return NO_MAGNITUDE
+    return Range(
+        base=float(fields["base"]),
+        slope=float(fields["slope"]),
+        source=fields["source"],
+        offset=float(fields.get("offset", 0)),
+        signed=fields.get("signed", False),
+        side=Side[fields.get("side", "none").upper()],
+        rounding=Rounding[fields.get("rounding", "none").upper()],
+        minimum=float(fields.get("minimum", -math.inf)),
+    )
+
+
+@lru_cache(maxsize=1)
+def spaces() -> Mapping[str, Mapping[str, Range]]:
+    """Space → operation → range."""
+    content = read_data("spaces.json")["spaces"]
+    return MappingProxyType({name: read_ranges(some) for name, some in content.items()})
 
 
 def space_of(name: str) -> Mapping[str, Range]:
     """The space of that name, or an error that lists them."""
-    if not isinstance(name, str) or name not in SPACES:
-        raise ValueError(unknown_name("space", name, tuple(SPACES)))
-    return SPACES[name]
+    known = spaces()
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(unknown_name("space", name, tuple(known)))
+    return known[name]
 
 
 def argument(
@@ -174,7 +162,4 @@ def argument(
     if sign not in (-1, 1):
         raise ValueError(f"`sign` must be 1 or -1, got {sign!r}.")
     entry = ranges[operation]
-    return None if entry is _NONE else entry.value(magnitude, sign, height, width)
-
-
-assert tuple(_PAPER) == OPERATIONS
+    return None if entry is NO_MAGNITUDE else entry.value(magnitude, sign, height, width)

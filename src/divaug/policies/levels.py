@@ -5,11 +5,9 @@ Each entry turns a level into the range of one certain argument; only its sign i
 
 from collections.abc import Callable, Mapping
 
-from divaug.operations.magnitude import Range, Side
+from divaug.operations.magnitude import NO_MAGNITUDE, Range, Side
 
-__all__ = ["CIFAR_LEVELS", "FAST_LEVELS", "IMAGENET_LEVELS", "NO_MAGNITUDE"]
-
-NO_MAGNITUDE = Range(0.0, 0.0, "no magnitude")
+__all__ = ["CIFAR_LEVELS", "FAST_LEVELS", "IMAGENET_LEVELS"]
 
 LevelMap = Callable[[float], Range]
 

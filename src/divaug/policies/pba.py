@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from divaug.data_files import read_data
 from divaug.operations.table import TABLE
 from divaug.policies.base import Policy
 from divaug.policies.checks import check_name, check_whole
 from divaug.policies.levels import CIFAR_LEVELS
-from divaug.policies.published import read_data
 from divaug.policies.table import Choice, Entry, Partners, PolicyTable, compile_table, finish
 from divaug.randomness import Purpose, Stream, Words, uniform
 from divaug.subpolicies import SubPolicies

@@ -1,35 +1,17 @@
 """Published lists of sub-policies: AutoAugment, Fast AutoAugment, and lists of your own."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib import resources
 from typing import Any, ClassVar
 
+from divaug.data_files import read_data
 from divaug.operations.magnitude import space_of
 from divaug.policies.base import TablePolicy, frozen
 from divaug.policies.checks import check_name, check_number
 from divaug.policies.levels import CIFAR_LEVELS, FAST_LEVELS, IMAGENET_LEVELS, LevelMap
 from divaug.policies.table import Entry
 
-__all__ = ["AutoAugment", "FastAutoAugment", "Listed", "read_data"]
-
-
-@lru_cache(maxsize=8)
-def read_data(name: str) -> Any:
-    """The content of a data file of this package, after checking its SHA-256."""
-    folder = resources.files("divaug.policies") / "data"
-    sums = json.loads((folder / "checksums.json").read_text(encoding="utf-8"))
-    text = (folder / name).read_bytes()
-    found = hashlib.sha256(text).hexdigest()
-    if found != sums[name]:
-        raise ValueError(
-            f"the policy file {name} is damaged: SHA-256 {found}, expected {sums[name]}; "
-            "install divaug again."
-        )
-    return json.loads(text)
+__all__ = ["AutoAugment", "FastAutoAugment", "Listed"]
 
 
 def _rows(

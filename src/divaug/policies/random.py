@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from divaug.operations.magnitude import Range, Rounding, space_of
+from divaug.data_files import read_data
+from divaug.operations.magnitude import NO_MAGNITUDE, Range, read_ranges, space_of
 from divaug.operations.table import Operation
 from divaug.policies.base import Policy, TablePolicy, frozen
 from divaug.policies.checks import check_extra, check_fits, check_name, check_number, check_whole
-from divaug.policies.levels import CIFAR_LEVELS, NO_MAGNITUDE
+from divaug.policies.levels import CIFAR_LEVELS
 from divaug.policies.table import Entry, Partners, PolicyTable
 from divaug.randomness import Stream
 from divaug.subpolicies import SubPolicies
@@ -83,13 +84,6 @@ class Uniform(TablePolicy):
         }
 
 
-# RandAugment, section 3: the list with the identity and without Invert, Cutout and SamplePairing.
-_RANDAUGMENT = (
-    "AutoContrast", "Equalize", "Rotate", "Solarize", "Color", "Posterize", "Contrast",
-    "Brightness", "Sharpness", "ShearX", "ShearY", "TranslateX", "TranslateY",
-)  # fmt: skip
-
-
 @dataclass(frozen=True)
 class RandAugment(TablePolicy):
     """RandAugment: n operations with replacement, always applied, all at magnitude m.
@@ -106,42 +100,23 @@ class RandAugment(TablePolicy):
 
     def rows(self) -> Sequence[Sequence[Entry]]:
         """One row an operation, applied for certain."""
-        m = (self.m / 30.0, self.m / 30.0)
+        data = read_data("randaugment.json")
+        m = (self.m / data["top"], self.m / data["top"])
         identity = Entry(None, NO_MAGNITUDE, (0.0, 0.0), m)
-        drawn = [Entry(o, CIFAR_LEVELS[o](self.m), (1.0, 1.0), m) for o in _RANDAUGMENT]
+        drawn = [Entry(o, CIFAR_LEVELS[o](self.m), (1.0, 1.0), m) for o in data["operations"]]
         return [[entry] * self.n for entry in [identity, *drawn]]
-
-
-_WIDE = "TrivialAugment, wide space as in torchvision"
-_WIDE_ENHANCE = Range(1.0, 0.99, _WIDE, signed=True)
-_TRIVIAL: dict[str, Range] = {
-    "ShearX": Range(0.0, 0.99, _WIDE, signed=True),
-    "ShearY": Range(0.0, 0.99, _WIDE, signed=True),
-    "TranslateX": Range(0.0, 32.0, _WIDE, signed=True),
-    "TranslateY": Range(0.0, 32.0, _WIDE, signed=True),
-    "Rotate": Range(0.0, 135.0, _WIDE, signed=True),
-    "Brightness": _WIDE_ENHANCE,
-    "Color": _WIDE_ENHANCE,
-    "Contrast": _WIDE_ENHANCE,
-    "Sharpness": _WIDE_ENHANCE,
-    "Posterize": Range(8.0, -6.0, _WIDE, rounding=Rounding.HALF_DOWN),
-    "Solarize": Range(255.0, -255.0, _WIDE),
-    "AutoContrast": NO_MAGNITUDE,
-    "Equalize": NO_MAGNITUDE,
-}
 
 
 @dataclass(frozen=True)
 class TrivialAugment(TablePolicy):
     """TrivialAugment, wide: one operation, always applied, at one of 31 strengths."""
 
-    levels: ClassVar[int] = 31
-
     def rows(self) -> Sequence[Sequence[Entry]]:
         """One row an operation and one for the identity."""
-        certain = (1.0, 1.0)
-        drawn = [[Entry(o, r, certain, levels=self.levels)] for o, r in _TRIVIAL.items()]
-        return [[Entry(None, NO_MAGNITUDE, (0.0, 0.0), levels=self.levels)], *drawn]
+        data, certain = read_data("trivialaugment.json"), (1.0, 1.0)
+        levels, ranges = data["levels"], read_ranges(data["ranges"])
+        drawn = [[Entry(name, entry, certain, levels=levels)] for name, entry in ranges.items()]
+        return [[Entry(None, NO_MAGNITUDE, (0.0, 0.0), levels=levels)], *drawn]
 
 
 @dataclass(frozen=True)

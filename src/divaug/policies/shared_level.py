@@ -5,49 +5,15 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from divaug.operations.magnitude import Range, Rounding, Side
+from divaug.data_files import read_data
+from divaug.operations.magnitude import read_ranges
 from divaug.policies.base import TablePolicy
 from divaug.policies.checks import check_number, check_whole
-from divaug.policies.levels import NO_MAGNITUDE
 from divaug.policies.table import Entry, Partners, choose, finish
 from divaug.randomness import Stream
 from divaug.subpolicies import SubPolicies
 
 __all__ = ["SharedLevel"]
-
-_SOURCE = "the DivAug authors' code, semi-supervised list"
-
-
-def _mirrored(end: float, side: Side = Side.NONE) -> Range:
-    """From −end to end, and then either sign."""
-    return Range(0.0, 2 * end, _SOURCE, offset=-end, signed=True, side=side)
-
-
-_ENHANCE = Range(0.1, 1.8, _SOURCE)
-# A level leads from the low to the high end of a range; the space `uda` has the same values, sorted
-# by their strength. With one level for two operations that is not the same draw.
-_RANGES: dict[str, Range] = {
-    "ShearX": _mirrored(0.3),
-    "ShearY": _mirrored(0.3),
-    "TranslateX": _mirrored(0.45, Side.WIDTH),
-    "TranslateY": _mirrored(0.45, Side.HEIGHT),
-    "Rotate": _mirrored(30.0),
-    "AutoContrast": NO_MAGNITUDE,
-    "Invert": NO_MAGNITUDE,
-    "Equalize": NO_MAGNITUDE,
-    "Solarize": Range(0.0, 256.0, _SOURCE),
-    "Posterize": Range(4.0, 4.0, _SOURCE, rounding=Rounding.DOWN),
-    "Contrast": _ENHANCE,
-    "Color": _ENHANCE,
-    "Brightness": _ENHANCE,
-    "Sharpness": _ENHANCE,
-    "Cutout": Range(0.0, 0.2, _SOURCE, side=Side.WIDTH),
-    "FlipLR": NO_MAGNITUDE,
-    "FlipUD": NO_MAGNITUDE,
-    "Blur": NO_MAGNITUDE,
-    "Smooth": NO_MAGNITUDE,
-    "CropBilinear": Range(0.0, 0.1, _SOURCE, side=Side.WIDTH),
-}
 
 
 @dataclass(frozen=True)
@@ -71,8 +37,11 @@ class SharedLevel(TablePolicy):
 
     def rows(self) -> Sequence[Sequence[Entry]]:
         """One row an operation."""
+        # A level leads from the low to the high end of a range; the space `uda` has the same
+        # values, sorted by their strength. With one level for two operations that is another draw.
+        ranges = read_ranges(read_data("shared_level.json")["ranges"])
         p = (self.probability, self.probability)
-        return [[Entry(name, entry, p)] * self.n for name, entry in _RANGES.items()]
+        return [[Entry(name, entry, p)] * self.n for name, entry in ranges.items()]
 
     def draw(
         self,
