@@ -28,12 +28,21 @@ from tests.reproduction_helpers import FEW_LABELS, made_run, made_semi_run, writ
 
 NAME = "semi-supervised"
 BASE = "randaugment-uda"  # what the paper compares with
-METHODS = (BASE, "randaugment", "randaugment-xS", "trivialaugment", "random", "divaug")
+METHODS = (
+    BASE,
+    "randaugment",
+    "randaugment-xS",
+    "trivialaugment",
+    "trivialaugment-xS",
+    "random",
+    "divaug",
+)
 TITLES = (
     "RandAugment, authors' draw",
     "RandAugment",
     "RandAugment, 2 views",
     "TrivialAugment",
+    "TrivialAugment, 2 views",
     "random 2 of 4",
     "DivAug (k-means++)",
 )
@@ -73,7 +82,7 @@ def table_of(folder, family="fashion_mnist_small-uda"):
 
 def test_a_list_goes_on_without_repeating(done):
     small, twice, whole = done
-    assert [len(one.tally.done) for one in done] == [2, 8, 6]
+    assert [len(one.tally.done) for one in done] == [2, 8, 8]
     assert [one.tally.skipped for one in done] == [0, 0, 6]
     assert not small.tally.failed | twice.tally.failed | whole.tally.failed
     assert {label.split(",")[1] for label in whole.tally.done} == {" 2 epochs of 3 steps"}
@@ -153,8 +162,8 @@ def test_nothing_is_repeated(work, done):
     blind = replace(work, data=work.results / "no-such-file.npz")
     again = reproduce(NAME, replace(TWICE, methods=()), replace(blind, until=time.time() - 1))
     assert again.tally.done == []
-    assert again.tally.end is End.TIME_UP  # the second seed of four methods is missing
-    assert reproduce(NAME, WHOLE, blind).tally.skipped == 12
+    assert again.tally.end is End.TIME_UP  # the second seed of five methods is missing
+    assert reproduce(NAME, WHOLE, blind).tally.skipped == 14
 
 
 def test_a_run_that_is_stopped_goes_on_to_the_same_record(work, done, tmp_path):
@@ -198,8 +207,9 @@ def test_the_command_draws_runs_of_any_length_and_names_their_steps(tmp_path):
     ):
         assert line in text
     assert "Not the paper's schedule: runs of 20,000 steps stand beside its 200,000." in text
-    # A control that was not run is not there unless somebody asks for it by name.
-    assert "| RandAugment | — | — | —, not run" not in text
+    # Controls stand beside runs, done or not; where nothing was run only the paper's numbers do.
+    assert "| 1,000 | RandAugment | — | — | —, not run | 0 | 200,000 |" in text
+    assert "| 4,000 | RandAugment |" not in text
     by_name = outcome_of(tmp_path, Options(epochs=200, methods=("randaugment", "divaug")))
     assert [row["n"] for row in by_name.sheets[0].rows][:2] == [0, 1]
     names = [column.name for column in by_name.sheets[0].columns]
