@@ -179,14 +179,14 @@ MUTANTS: dict[str, list[tuple[str, str]]] = {
         ("(min(height, width) - 1) // 2", "(max(height, width) - 1) // 2"),
     ],
     "magnitude.py": [
-        ("_ENHANCE = Range(1.0, 0.9", "_ENHANCE = Range(1.0, 0.8"),
         ("math.ceil(v - 0.5)", "math.floor(v + 0.5)"),
-        ("minimum=1.0", "minimum=0.0"),
         ("min(height, width)", "max(height, width)"),
         ("sign if self.signed else 1", "sign"),
-        ("offset=0.3, signed=True", "offset=0.3"),
-        ("Range(256.0, -256.0", "Range(255.0, -255.0"),
-        ("side=Side.HEIGHT", "side=Side.WIDTH"),
+        ('float(fields.get("offset", 0))', "0.0"),
+        ('fields.get("signed", False)', "True"),
+        ('fields.get("side", "none").upper()', '"NONE"'),
+        ('fields.get("rounding", "none").upper()', '"NONE"'),
+        ('float(fields.get("minimum", -math.inf))', "-math.inf"),
     ],
 }
 
