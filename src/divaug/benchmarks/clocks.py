@@ -95,7 +95,7 @@ def seconds_per_call(work: Callable[[], object], calls: int) -> float:
 
 def _recorded(work: Callable[[], object], calls: int = 1) -> Callable[[], object]:
     """A graph of so many calls, after a few that are not recorded."""
-    aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    aside = torch.cuda.Stream()
     aside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(aside):
         for _ in range(WARM_UP):
@@ -109,7 +109,7 @@ def _recorded(work: Callable[[], object], calls: int = 1) -> Callable[[], object
 
 
 def _gpu_clock(work: Callable[[], object], steps: int) -> float:
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     for _ in range(steps):
         work()

@@ -4,8 +4,8 @@ import importlib.util
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ __all__ = ["IMAGES", "speeds"]
 
 #: Side → images of a batch.
 IMAGES = {32: 256, 224: 64}
+#: How many images, their side, the seed.
+_Task: TypeAlias = tuple[int, int, int]
 
 
 def speeds(images: Tensor, side: int, seed: int) -> dict[str, float]:
@@ -40,15 +42,16 @@ def speeds(images: Tensor, side: int, seed: int) -> dict[str, float]:
     cores = environment()["cores"]
     share = 8 * IMAGES[side]
     with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
+        tasks = [(share, side, seed)] * cores
         for name, work in {"": _operations, ", finished": _finished}.items():
-            tasks = [(share, side, seed)] * cores
-
-            def everywhere(work: Callable[..., int] = work, tasks: Any = tasks) -> None:
-                list(pool.map(work, tasks))
-
+            everywhere = partial(_on_all, pool, work, tasks)
             seconds = median_seconds(everywhere, repeats=5, warm_up=3)
             found[f"Pillow on {cores} cores{name}"] = share * cores / seconds
     return found
+
+
+def _on_all(pool: ProcessPoolExecutor, work: Callable[[_Task], int], tasks: list[_Task]) -> None:
+    list(pool.map(work, tasks))
 
 
 @lru_cache(maxsize=4)
@@ -72,12 +75,12 @@ def _pipeline(count: int, side: int, seed: int) -> tuple[Any, ...]:
     return work.images, steps, default, finishes_of(draws), torch.bfloat16
 
 
-def _operations(task: tuple[int, int, int]) -> int:
+def _operations(task: _Task) -> int:
     """The sub-policies alone, on images that are already Pillow's."""
     return len(apply_loop(*_pictures(*task)))
 
 
-def _finished(task: tuple[int, int, int]) -> int:
+def _finished(task: _Task) -> int:
     """From bytes to finished candidates, as `expand` makes them."""
     return len(finish_loop(*_pipeline(*task)))
 

@@ -36,7 +36,7 @@ def works_of(parts: Parts, inputs: Inputs, hardware: Hardware) -> dict[str, Call
 
     def both() -> None:
         step.optimizer.zero_grad()
-        forward().backward()  # type: ignore[no-untyped-call]
+        forward().backward()
 
     def update() -> None:
         # Gradients of a fixed place in memory; what they hold does not matter for the time.

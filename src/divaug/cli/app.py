@@ -90,6 +90,7 @@ def _run(arguments: list[str] | None) -> None:
     except typer.Abort:
         raise SystemExit(130) from None
     except Exception as error:
+        # All processes of a run meet the same error: one of them says it, whatever it is.
         if left_to_the_first():
             raise SystemExit(2) from None
         if not isinstance(error, EXPECTED):

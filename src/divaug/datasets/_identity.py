@@ -2,9 +2,9 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
 from torch import Tensor
@@ -54,11 +54,12 @@ class Identity:
         Raises:
             ValueError: If a field is missing or of another type.
         """
-        for field in fields(Identity):
-            value = content.get(field.name)
-            if not isinstance(value, field.type) or isinstance(value, bool):  # type: ignore[arg-type]
-                raise ValueError(f"`{field.name}` is missing or of another type, {value!r}")
-        return Identity(**{field.name: content[field.name] for field in fields(Identity)})
+        kinds = get_type_hints(Identity)
+        for name, kind in kinds.items():
+            value = content.get(name)
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise ValueError(f"`{name}` is missing or of another type, {value!r}")
+        return Identity(**{name: content[name] for name in kinds})
 
 
 def identify(data: Dataset | ImageFiles) -> Identity:

@@ -64,11 +64,9 @@ _NAMED: Mapping[str, Collection[str]] = {
 
 def check_type(name: str, kind: object, value: object) -> None:
     """Refuse a value that is not of its field's type; a whole number is a real one too."""
-    fits = {
-        float: isinstance(value, int | float) and not isinstance(value, bool),
-        int: isinstance(value, int) and not isinstance(value, bool),
-    }.get(kind, isinstance(value, kind) if isinstance(kind, type) else False)  # type: ignore[call-overload]
-    if not fits:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    numbers: dict[object, bool] = {float: whole or isinstance(value, float), int: whole}
+    if not numbers.get(kind, isinstance(kind, type) and isinstance(value, kind)):
         raise TypeError(
             f"`{name}` must be of type {getattr(kind, '__name__', kind)}, "
             f"got {type(value).__name__} {value!r}."

@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
@@ -130,12 +129,7 @@ def _begin(job: Job, work: Work, known: Mapping[str, str]) -> BaseProcess:
 def _child(job: Job, work: Work, known: dict[str, str]) -> None:
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C is for the parent, which passes it on
-    try:
-        end = job.execute(work, Shelf(work.data, known))
-    except Exception:
-        traceback.print_exc()
-        sys.exit(1)
-    sys.exit(end.code)
+    sys.exit(job.execute(work, Shelf(work.data, known)).code)
 
 
 def _note_exit(job: Job, code: int | None, tally: Tally, say: Callable[[str], None]) -> None:

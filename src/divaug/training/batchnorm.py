@@ -44,7 +44,7 @@ class SharedBatchNorm(nn.BatchNorm2d):
 
 
 # torch.compile cannot trace the exchange; what lies between two of these layers it compiles.
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+@torch.compiler.disable  # type: ignore[untyped-decorator]  # torch gives it no types
 def _normalised(norm: SharedBatchNorm, images: Tensor) -> Tensor:
     value = images.float()
     count = dist.get_world_size()

@@ -48,7 +48,7 @@ class GraphedStep:
     def _record(self, inputs: Inputs) -> None:
         self._inputs = tuple(part.clone() for part in inputs)
         # One stream for both: gradients are accumulated on the stream of the first backward pass.
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        aside = torch.cuda.Stream()
         _warm_up(self._step, self._inputs, aside)
         graph = torch.cuda.CUDAGraph()
         self._step.optimizer.zero_grad()

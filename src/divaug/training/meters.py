@@ -91,7 +91,7 @@ class Meter:
         if total.device.type == "cuda":
             copy = torch.empty(total.shape, dtype=total.dtype, pin_memory=True)
             copy.copy_(total, non_blocking=True)
-            event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            event = torch.cuda.Event()
             event.record()
             self._pending = (step, copy, event)
         else:

@@ -95,7 +95,7 @@ class SemiStep:
             original, apart, recipe.temperature, recipe.confidence
         )
         loss = supervised + recipe.unlabelled_weight * unlabelled
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.optimizer.step()
         if self.average:
             self.average.update()

@@ -118,7 +118,7 @@ class Step:
         with self.hardware.autocast():
             logits = logits_of(self.forward(images)).float()
         loss = F.cross_entropy(logits, labels)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.optimizer.step()
         self._count(loss.detach(), logits.detach(), labels)
 
