@@ -11,7 +11,6 @@ import triton.language as tl
 
 from divaug.kernels.ids import SHARPNESS
 from divaug.kernels.pixels import tabled
-from divaug.kernels.statistics import wants
 
 __all__ = ["List", "list_kernel"]
 
@@ -24,7 +23,7 @@ class List(IntEnum):
     ONE_TABLED = 2  # one operation, a table
     TWO_TABLED = 3  # two operations, at least one of them a table
     SHARPENED = 4  # two operations of which the second is Sharpness
-    TABLES = 5  # slots whose table depends on the original at most
+    TABLES = 5  # slots that need the statistics of the original
     LATER_TABLES = 6  # slots that need the statistics of what an operation made
 
 
@@ -38,20 +37,16 @@ _TABLES, _LATER_TABLES = tl.constexpr(int(List.TABLES)), tl.constexpr(int(List.L
 BLOCK = 256
 
 
-@triton.jit
-def _append(lists, counts, which: tl.constexpr, room, value, wanted):
-    """Append the wanted values to a list; their order among programs is left to chance."""
-    rank = tl.cumsum(wanted.to(tl.int32), 0) - 1
-    start = tl.atomic_add(counts + which, tl.sum(wanted.to(tl.int32), 0))
-    tl.store(lists + which * room + start + rank, value, mask=wanted)
-
-
 @triton.jit(do_not_specialize=["n_candidates", "first", "room"])
 def list_kernel(
     lists, counts, operation, applied, n_candidates, room, first,
     K: tl.constexpr, SLOTS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Append every candidate, and every slot that needs a table, to its list."""
+    """Append every candidate, and every slot that needs a table, to its list.
+
+    All lists at once, a column each: the programs meet at one atomic addition. The order of what
+    several programs append is left to chance.
+    """
     n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     known = n < n_candidates
     at = n.to(tl.int64) * K + first
@@ -62,16 +57,20 @@ def list_kernel(
         coin2 = tl.load(applied + at + 1, mask=known, other=0) != 0
         op2 = tl.where(coin2, tl.load(operation + at + 1, mask=known, other=-1), -1)
     both = (op1 >= 0) & (op2 >= 0)
-    sharp = both & (op2 == SHARPNESS)
-    plain = (tabled(op1) | tabled(op2)) == 0
-    late = (op1 >= 0) & wants(op2)
-    pair = both & (sharp == 0)
-    _append(lists, counts, _ONE, room, n, known & (both == 0) & plain)
-    _append(lists, counts, _ONE_TABLED, room, n, (both == 0) & (plain == 0))
-    _append(lists, counts, _TABLES, room, n * SLOTS, tabled(op1))
-    if SLOTS == 2:
-        _append(lists, counts, _TWO, room, n, pair & plain)
-        _append(lists, counts, _TWO_TABLED, room, n, pair & (plain == 0))
-        _append(lists, counts, _SHARPENED, room, n, sharp)
-        _append(lists, counts, _TABLES, room, n * SLOTS + 1, tabled(op2) & (late == 0))
-        _append(lists, counts, _LATER_TABLES, room, n * SLOTS + 1, late)
+    any_table = tabled(op1) | tabled(op2)
+    mine = tl.where(both, tl.where(any_table, _TWO_TABLED, _TWO),
+                    tl.where(any_table, _ONE_TABLED, _ONE))  # fmt: skip
+    mine = tl.where(both & (op2 == SHARPNESS), _SHARPENED, mine)
+    late = (op1 >= 0) & tabled(op2)
+    early = tabled(op1) | (tabled(op2) & (op1 < 0))
+    early_slot = tl.where(tabled(op1), n * SLOTS, n * SLOTS + 1)
+    which = tl.arange(0, 8)[None, :]
+    member = (which == mine[:, None]) & known[:, None]
+    member = member | ((which == _TABLES) & early[:, None])
+    member = member | ((which == _LATER_TABLES) & late[:, None])
+    value = tl.where(which == _TABLES, early_slot[:, None], n[:, None])
+    value = tl.where(which == _LATER_TABLES, (n * SLOTS + 1)[:, None], value)
+    one = member.to(tl.int32)
+    start = tl.atomic_add(counts + tl.arange(0, 8), tl.sum(one, 0))
+    place = which * room + start[None, :] + tl.cumsum(one, 0) - 1
+    tl.store(lists + place, value, mask=member)

@@ -103,9 +103,8 @@ def _blend_pixels(first, second, weight, C: tl.constexpr):
 
 @triton.jit
 def tabled(op):
-    """Whether an operation is a look-up table for each channel."""
-    by_image = (op == AUTOCONTRAST) | (op == EQUALIZE) | (op == CONTRAST)
-    return by_image | (op == SOLARIZE) | (op == BRIGHTNESS)
+    """Whether an operation is a look-up table for each channel, made from the image."""
+    return (op == AUTOCONTRAST) | (op == CONTRAST) | (op == EQUALIZE)
 
 
 @triton.jit
@@ -115,6 +114,16 @@ def _looked_up(tables, c: tl.constexpr, value, FUSED: tl.constexpr):
     else:
         found = tl.load(tables + c * 256 + value).to(tl.int32)
     return found
+
+
+@triton.jit
+def _solarized(pixel, threshold, C: tl.constexpr):
+    """Invert the bytes that are not below a threshold."""
+    inverted = 0
+    for c in tl.static_range(C):
+        low = channel(pixel, c).to(tl.float32) < threshold
+        inverted |= tl.where(low, 0, 0xFF << (8 * c))
+    return pixel ^ inverted
 
 
 @triton.jit
@@ -131,6 +140,10 @@ def _pointwise(
             blue = _looked_up(tables, 2, channel(pixel, 2), FUSED)
             red = _pixel(red, green, blue)
         pixel = red
+    elif op == SOLARIZE:
+        pixel = _solarized(pixel, argument, C)
+    elif op == BRIGHTNESS:
+        pixel = _blend_pixels(pixel * 0, pixel, argument, C)
     elif op == INVERT:
         pixel = pixel ^ (0xFFFFFF if C == 3 else 0xFF)
     elif op == POSTERIZE:

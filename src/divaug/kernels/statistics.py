@@ -1,17 +1,17 @@
-"""The look-up tables of a slot, with the statistics of the image that three of them need.
+"""The look-up tables of a slot, with the statistics of the image that they need.
 
-Solarize, Brightness, Contrast, AutoContrast and Equalize are tables of 256 values, as in
-`divaug.operations.tone`; the last three depend on the image. The host is never asked.
+Contrast, AutoContrast and Equalize are tables of 256 values, as in `divaug.operations.tone`, made from
+the image. The host is never asked.
 """
 
 import triton
 import triton.language as tl
 
 from divaug.kernels.geometry import place, plan
-from divaug.kernels.ids import AUTOCONTRAST, BRIGHTNESS, CONTRAST, EQUALIZE, SOLARIZE
+from divaug.kernels.ids import AUTOCONTRAST, CONTRAST, EQUALIZE
 from divaug.kernels.pixels import after_first, blend, channel, luma, pixels_at
 
-__all__ = ["RECORD", "slot_of", "table_kernel", "tables_of", "wants"]
+__all__ = ["RECORD", "slot_of", "table_kernel", "tables_of"]
 
 #: int32 numbers of one record: 255 − lowest and highest value per channel, the sum of grey values
 #: as int64, and three histograms. All start at zero and grow by atomic additions and maxima.
@@ -33,12 +33,6 @@ def slot_of(
     other = pool + tl.load(partner + at) * (H * W * C)
     a0, a1, a2, a3, a4, a5 = plan(op, strength, H, W)
     return op, strength, center_y, center_x, other, a0, a1, a2, a3, a4, a5
-
-
-@triton.jit
-def wants(op):
-    """Whether an operation's table depends on the image."""
-    return (op == AUTOCONTRAST) | (op == CONTRAST) | (op == EQUALIZE)
 
 
 @triton.jit
@@ -178,14 +172,9 @@ def _tables(slot, found, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
         if C == 3:
             table1 = _equalized(counts[1], H * W)
             table2 = _equalized(counts[2], H * W)
-    else:
-        if op == SOLARIZE:
-            table0 = tl.where(v.to(tl.float32) < argument, v, 255 - v)
-        elif op == BRIGHTNESS:
-            table0 = blend(v * 0, v, argument)
-        elif op == CONTRAST:
-            mean = ((2 * total + H * W) // (2 * H * W)).to(tl.int32)
-            table0 = blend(v * 0 + mean, v, argument)
+    elif op == CONTRAST:
+        mean = ((2 * total + H * W) // (2 * H * W)).to(tl.int32)
+        table0 = blend(v * 0 + mean, v, argument)
         table1 = table0
         table2 = table0
     return table0, table1, table2
@@ -254,8 +243,7 @@ def table_kernel(
     `AFTER` tells whether an operation was applied before these slots.
 
     A slot is shared out: each part adds what it counted to the slot's record, and the one that
-    comes last turns the record into tables. Where the image does not matter the first part does it
-    all.
+    comes last turns the record into tables.
     """
     tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
     parts: tl.constexpr = (tiles + PART - 1) // PART
@@ -268,24 +256,21 @@ def table_kernel(
         slot = slot_of(
             operation, applied, argument, center, partner, n, first + k, pool, H, W, C, K
         )
+        slot1 = slot
+        if AFTER:
+            slot1 = slot_of(
+                operation, applied, argument, center, partner, n, first, pool, H, W, C, K
+            )
+        source = originals + (at // SLOTS // E).to(tl.int64) * (H * W * C)
+        tables1 = tables + n * (SLOTS * 768)
+        found = _accumulate(
+            source, slot[0], slot1, tables1, part * PART, tl.minimum(part * PART + PART, tiles),
+            H, W, C, AFTER, False, BLOCK,
+        )  # fmt: skip
         record = records + at.to(tl.int64) * _RECORD
-        complete = part == 0
-        if wants(slot[0]):
-            slot1 = slot
-            if AFTER:
-                slot1 = slot_of(
-                    operation, applied, argument, center, partner, n, first, pool, H, W, C, K
-                )
-            source = originals + (at // SLOTS // E).to(tl.int64) * (H * W * C)
-            tables1 = tables + n * (SLOTS * 768)
-            found = _accumulate(
-                source, slot[0], slot1, tables1, part * PART, tl.minimum(part * PART + PART, tiles),
-                H, W, C, AFTER, False, BLOCK,
-            )  # fmt: skip
-            _gathered(record, found, slot[0], C)
-            tl.debug_barrier()  # every thread of this part has added before it is counted
-            complete = tl.atomic_add(arrivals + at, 1) == parts - 1
-        if complete:
+        _gathered(record, found, slot[0], C)
+        tl.debug_barrier()  # every thread of this part has added before it is counted
+        if tl.atomic_add(arrivals + at, 1) == parts - 1:
             made = _tables(slot, _recalled(record), H, W, C)
             v = tl.arange(0, 256)
             for c in tl.static_range(C):
