@@ -179,3 +179,12 @@ class TestOnTheDevice:
         candidates_made, _ = run()
         beyond = torch.cuda.max_memory_allocated() - before - candidates_made.nbytes
         assert beyond <= 0.1 * (candidates_made.nbytes + images.nbytes)
+
+    @pytest.mark.parametrize("shift", [1, 2, 3])
+    def test_originals_at_any_address(self, shift):
+        """A view into other data may begin between two words, which the kernels cannot load."""
+        shape = (4, 3, 136, 140)
+        room = torch.randint(0, 256, (4 * 3 * 136 * 140 + 4,), dtype=torch.uint8, device="cuda")
+        images = room[shift : shift + 4 * 3 * 136 * 140].view(shape)
+        found, _ = expand(images, 8, None, cifar10(), 3, pool=images)
+        assert torch.equal(found, expand(images.clone(), 8, None, cifar10(), 3)[0])

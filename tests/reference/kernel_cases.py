@@ -68,6 +68,10 @@ APART = {
     "full tiles": (1, 3, 32, 32, 8, policies.Uniform(), RGB, {}),
     "channels last": (1, 3, 9, 7, 12, policies.Uniform(), RGB, {"channels_last": True}),
     "grey": (1, 1, 23, 29, 12, policies.Uniform("released"), GREY, {}),
+    "one word wide": (1, 3, 11, 4, 16, policies.Uniform(), RGB, {}),
+    "turned and far off": (1, 3, 12, 8, 16, policies.Uniform(), WIDE, {"channels_last": True}),
+    "grey words": (1, 1, 13, 12, 16, policies.Uniform(), GREY, {}),
+    "one operation": (1, 3, 9, 12, 24, policies.TrivialAugment(), RGB, {}),
     "two rounds": (1, 3, 8, 8, 8, policies.RandAugment(3, 14), RGB, {}),
     "own operations": (1, 3, 9, 7, 6, OWN, RGB, {}),
 }
@@ -85,6 +89,8 @@ LARGE = {
     "ImageNet size": (16, 3, 224, 224, 8, policies.Uniform(), RGB,
                       {"dtype": torch.bfloat16, "channels_last": True}),
     "ImageNet size, contiguous": (8, 3, 224, 224, 8, policies.Uniform(), RGB, {}),
+    "words, odd height": (8, 3, 133, 160, 8, policies.Uniform(), WIDE, {}),
+    "words, grey": (8, 1, 130, 132, 8, policies.Uniform(), GREY, {"dtype": torch.bfloat16}),
     "odd and large": (4, 3, 301, 187, 8, policies.Uniform(), None, {}),
     "ImageNet default": (8, 3, 96, 80, 4, policies.Uniform(), imagenet(64), {}),
 }  # fmt: skip

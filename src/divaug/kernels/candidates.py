@@ -82,7 +82,8 @@ def render(
         channels_last: the layout of `out`.
     """
     K = subpolicies[0].shape[-1]
-    source, E = originals, num_candidates
+    pool = _at_a_word(pool)
+    source, E = _at_a_word(originals), num_candidates
     first = 0
     while K - first > MAX_SLOTS:
         # More operations than a kernel holds: the first ones make bytes for the next to start from.
@@ -92,6 +93,11 @@ def render(
     _Round(
         out, source, E, subpolicies, pool, placed, settings, channels_last, first, K - first
     ).run()
+
+
+def _at_a_word(images: Tensor) -> Tensor:
+    """Images that begin where a word of four bytes may: the kernels read bytes by fours."""
+    return images.clone() if images.data_ptr() % 4 else images
 
 
 def jitter(images: Tensor, operation: Tensor, factor: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from divaug.kernels.ids import (
     SHARPNESS,
     SOLARIZE,
 )
+from divaug.kernels.quads import original_quads, smoothed_quads
 from divaug.operations import blending
 from divaug.operations.occlusion import FILL_GREY, FILL_RGB
 
@@ -71,6 +72,18 @@ def original(source, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.const
     # Another address costs one instruction, a mask three for each channel.
     at = tl.where(inside, (y * W + x).to(tl.uint32), 0)
     return pixels_at(source, at, None, H, W, C)
+
+
+@triton.jit
+def _neighbours(
+    source, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK: tl.constexpr
+):
+    """The pixels of an image at (y, x), by fours where `BLOCK` tells that they lie so."""
+    if BLOCK > 0:
+        pixel = original_quads(source, y, x, H, W, C, BLOCK)
+    else:
+        pixel = original(source, y, x, inside, H, W, C)
+    return pixel
 
 
 @triton.jit
@@ -130,8 +143,9 @@ def _solarized(pixel, threshold, C: tl.constexpr):
 def _pointwise(
     pixel, y, x, inside, slot, tables,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, FUSED: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The operations that map a pixel without looking at its neighbours."""
+    """The operations that map a pixel without looking at its neighbours; `BLOCK` as below."""
     op, argument, center_y, center_x, partner = slot[0], slot[1], slot[2], slot[3], slot[4]
     if tabled(op):
         red = _looked_up(tables, 0, channel(pixel, 0), FUSED)
@@ -159,7 +173,7 @@ def _pointwise(
         cut = (top >= 0) & (top < side) & (left >= 0) & (left < side)
         pixel = tl.where(cut, FILL if C == 3 else FILL_L, pixel)
     elif op == SAMPLE_PAIRING:
-        other = original(partner, y, x, inside, H, W, C)
+        other = _neighbours(partner, y, x, inside, H, W, C, BLOCK)
         pixel = _blend_pixels(pixel, other, argument, C)
     return pixel
 
@@ -210,19 +224,28 @@ def _sharpened_original(
 def after_first(
     source, y, x, inside, slot, tables,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, FUSED: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The pixels at (y, x) after one operation; arbitrary where not `inside`."""
+    """The pixels at (y, x) after one operation; arbitrary where not `inside`.
+
+    `BLOCK` is their number where each four in a row lie side by side in the image, else 0.
+    """
     if moves(slot[0]):
         y_in, x_in = moved(y, x, slot)
         here = inside & within(y_in, x_in, H, W)
         pixel = tl.where(here, original(source, y_in, x_in, here, H, W, C), 0)
     else:
-        pixel = original(source, y, x, inside, H, W, C)
+        pixel = _neighbours(source, y, x, inside, H, W, C, BLOCK)
         if slot[0] == SHARPNESS:
             if H > 2 and W > 2:
-                pixel = _sharpened_original(source, pixel, y, x, inside, slot[1], H, W, C)
+                if BLOCK > 0:
+                    smooth = smoothed_quads(source, y, x, H, W, C, BLOCK)
+                    sharp = _blend_pixels(smooth, pixel, slot[1], C)
+                    pixel = tl.where(_inner(y, x, H, W), sharp, pixel)
+                else:
+                    pixel = _sharpened_original(source, pixel, y, x, inside, slot[1], H, W, C)
         else:
-            pixel = _pointwise(pixel, y, x, inside, slot, tables, H, W, C, FUSED)
+            pixel = _pointwise(pixel, y, x, inside, slot, tables, H, W, C, FUSED, BLOCK)
     return pixel
 
 
@@ -230,12 +253,12 @@ def after_first(
 def after_second(
     source, y, x, inside, slot1, tables1, slot2, tables2,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, FUSED: tl.constexpr,
-    SHARP: tl.constexpr,
+    SHARP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The pixels at (y, x) after two operations; arbitrary where not `inside`.
 
     `SHARP` tells whether the second operation may be Sharpness, which asks for nine pixels of the
-    image before it, everything else for one.
+    image before it, everything else for one. `BLOCK` as for one operation.
     """
     moving = moves(slot2[0])
     sharp = (slot2[0] == SHARPNESS) & SHARP
@@ -258,7 +281,7 @@ def after_second(
                 yy = y + (tap // 3 - 1)
                 xx = x + (tap % 3 - 1)
                 at = inside & within(yy, xx, H, W)
-            t = after_first(source, yy, xx, at, slot1, tables1, H, W, C, FUSED)
+            t = after_first(source, yy, xx, at, slot1, tables1, H, W, C, FUSED, 0 if FUSED else BLOCK)
             if sharp:
                 counted = tl.where(at, t, 0)
                 outer += counted & 0xFF00FF
@@ -266,12 +289,12 @@ def after_second(
             if tap == 4:
                 pixel = t
     else:
-        pixel = after_first(source, y_in, x_in, here, slot1, tables1, H, W, C, FUSED)
+        pixel = after_first(source, y_in, x_in, here, slot1, tables1, H, W, C, FUSED, 0)
     if moving:
         pixel = tl.where(here, pixel, 0)
     elif sharp:
         sharpened = _sharpened(pixel, outer, green, slot2[1], C)
         pixel = tl.where(_inner(y, x, H, W), sharpened, pixel)
     else:
-        pixel = _pointwise(pixel, y, x, inside, slot2, tables2, H, W, C, FUSED)
+        pixel = _pointwise(pixel, y, x, inside, slot2, tables2, H, W, C, FUSED, BLOCK)
     return pixel

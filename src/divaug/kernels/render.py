@@ -5,18 +5,10 @@ import triton.language as tl
 
 from divaug.kernels.geometry import place
 from divaug.kernels.pixels import after_first, after_second, channel, original
+from divaug.kernels.quads import split
 from divaug.kernels.statistics import slot_of, tables_of
 
 __all__ = ["render_kernel"]
-
-
-@triton.jit
-def _split(w, BLOCK: tl.constexpr):
-    """Four neighbours that one thread holds, as four tensors."""
-    even, odd = tl.split(tl.reshape(w, [BLOCK // 4, 2, 2]))
-    first, third = tl.split(even)
-    second, fourth = tl.split(odd)
-    return first, second, third, fourth
 
 
 @triton.jit
@@ -31,9 +23,9 @@ def _store_last(
     candidate, tile, red, green, blue, H: tl.constexpr, W: tl.constexpr, BLOCK: tl.constexpr
 ):
     """Store a tile with its channels last: twelve numbers a thread, in three wide stores."""
-    r0, r1, r2, r3 = _split(red, BLOCK)
-    g0, g1, g2, g3 = _split(green, BLOCK)
-    b0, b1, b2, b3 = _split(blue, BLOCK)
+    r0, r1, r2, r3 = split(red, BLOCK)
+    g0, g1, g2, g3 = split(green, BLOCK)
+    b0, b1, b2, b3 = split(blue, BLOCK)
     at = (tile * (BLOCK // 4) + tl.arange(0, BLOCK // 4)) * 12
     k = tl.arange(0, 4)[None, :]
     room = (H * W * 3 - at)[:, None]
@@ -67,13 +59,14 @@ def _tile(
         if PADDING > 0:
             within = (y.to(tl.uint32) < H) & (x.to(tl.uint32) < W)
             inside = within if even else valid & within
+    straight: tl.constexpr = 0 if FUSED or W % 4 else BLOCK
     if SLOTS == 0:
         pixel = original(source, y, x, inside, H, W, C)
     elif SLOTS == 1:
-        pixel = after_first(source, y, x, inside, slot1, tables1, H, W, C, FUSED)
+        pixel = after_first(source, y, x, inside, slot1, tables1, H, W, C, FUSED, straight)
     else:
         pixel = after_second(
-            source, y, x, inside, slot1, tables1, slot2, tables2, H, W, C, FUSED, SHARP
+            source, y, x, inside, slot1, tables1, slot2, tables2, H, W, C, FUSED, SHARP, straight
         )
     if PADDING > 0:
         pixel = tl.where(inside, pixel, 0)

@@ -58,7 +58,8 @@ def _found(
     inside = p < H * W
     if AFTER:
         _, y, x = place(source, tile, W, BLOCK)
-        pixel = after_first(source, y, x, inside, slot1, tables1, H, W, C, FUSED)
+        straight: tl.constexpr = 0 if FUSED or W % 4 else BLOCK
+        pixel = after_first(source, y, x, inside, slot1, tables1, H, W, C, FUSED, straight)
     else:
         pixel = pixels_at(source, p, inside, H, W, C)
     return pixel, inside
