@@ -69,6 +69,18 @@ class TestChoice:
         assert "no kernel" in kernels.without_kernel(("Invert",))
         assert "(Mirror)" in kernels.without_kernel((*operations.OPERATIONS, "Mirror"))
 
+    def test_only_compiled_kernels_for_nvidia_speak_its_assembly(self, monkeypatch):
+        cuda = torch.device("cuda")
+        monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+        monkeypatch.setattr(torch.version, "hip", None)
+        assert kernels.has_shared_atomics(cuda)
+        assert not kernels.has_shared_atomics(self.cpu)
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+        assert not kernels.has_shared_atomics(cuda)
+        monkeypatch.delenv("TRITON_INTERPRET")
+        monkeypatch.setattr(torch.version, "hip", "7.0")
+        assert not kernels.has_shared_atomics(cuda)
+
     def test_exact_selection_has_no_kernel(self):
         with pytest.raises(ValueError, match='"exact" has no kernel'):
             select(torch.full((1, 3, 2), 0.5), 2, "exact", backend="triton")

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import torch
 
-__all__ = ["BACKENDS", "KERNEL_OPERATIONS", "use_triton", "without_kernel"]
+__all__ = ["BACKENDS", "KERNEL_OPERATIONS", "has_shared_atomics", "use_triton", "without_kernel"]
 
 BACKENDS = ("torch", "triton")
 #: The operations that the kernels know, in the order of the ids they know them by.
@@ -32,12 +32,24 @@ def _installed() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
+def _interpreting() -> bool:
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def has_shared_atomics(device: torch.device) -> bool:
+    """Whether kernels there may count with atomic additions in shared memory.
+
+    Those are written in NVIDIA's assembly (`divaug.kernels.histogram`), which neither AMD's devices
+    (torch calls them "cuda" too) nor Triton's interpreter understand. Both count as Triton does.
+    """
+    return device.type == "cuda" and torch.version.hip is None and not _interpreting()
+
+
 def _obstacle(device: torch.device) -> str | None:
     """Why Triton cannot run there; None where it can."""
     if not _installed():
         return "Triton is not installed"
-    interpreting = os.environ.get("TRITON_INTERPRET") == "1"
-    if device.type != "cuda" and not interpreting:
+    if device.type != "cuda" and not _interpreting():
         return f"the tensors are on {device}, and Triton needs a CUDA device"
     return None
 

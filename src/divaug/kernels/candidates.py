@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from divaug.kernels import has_shared_atomics
 from divaug.kernels.launching import launch
 from divaug.kernels.lists import BLOCK as LIST_BLOCK
 from divaug.kernels.lists import List, list_kernel
@@ -164,7 +165,7 @@ class _Round:
                     table_kernel, TABLE_PROGRAMS,
                     (tables, self.source, self.pool, *sub, records, arrivals, lists, counts),
                     (int(which), room, self.first),
-                    self._sizes() | {"SLOTS": self.slots, "AFTER": after,
+                    self._sizes() | {"SLOTS": self.slots, "AFTER": after, "ATOMICS": self._atomics,
                                      "PART": SHARES[which].part, "BLOCK": self._block},
                     self._options(SHARES[which].registers),
                 )  # fmt: skip
@@ -203,8 +204,8 @@ class _Round:
             self._sizes() | {
                 "SLOTS": share.slots, "ALL_SLOTS": self.slots, "FUSED": fused,
                 "SHARP": fused or sharp, "DEFAULT": self.placed is not None, "PADDING": padding,
-                "CUTOUT": cutout, "CHANNELS_LAST": self.channels_last, "PART": share.part,
-                "BLOCK": self._block,
+                "CUTOUT": cutout, "CHANNELS_LAST": self.channels_last, "ATOMICS": self._atomics,
+                "PART": share.part, "BLOCK": self._block,
             },
             self._options(None if fused else share.registers),
         )  # fmt: skip
@@ -221,6 +222,10 @@ class _Round:
     def _block(self) -> int:
         _, _, height, width = self.out.shape
         return min(BLOCK, max(32, 1 << (height * width - 1).bit_length()))
+
+    @property
+    def _atomics(self) -> bool:
+        return has_shared_atomics(self.out.device)
 
     def _sizes(self) -> dict[str, int]:
         _, channels, height, width = self.out.shape

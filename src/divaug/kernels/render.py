@@ -107,7 +107,7 @@ def _candidate(
     E: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
     SLOTS: tl.constexpr, ALL_SLOTS: tl.constexpr, FUSED: tl.constexpr, SHARP: tl.constexpr,
     DEFAULT: tl.constexpr, PADDING: tl.constexpr, CUTOUT: tl.constexpr,
-    CHANNELS_LAST: tl.constexpr, BLOCK: tl.constexpr,
+    CHANNELS_LAST: tl.constexpr, ATOMICS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Finish some tiles of a candidate, of which SLOTS of ALL_SLOTS operations are applied."""
     n = number.to(tl.int64)
@@ -122,7 +122,7 @@ def _candidate(
             operation, applied, argument, center, partner, n, first + start, pool, H, W, C, K
         )
         if FUSED:
-            tables1 = tables_of(source, slot1, slot1, slot1, H, W, C, 0, BLOCK)
+            tables1 = tables_of(source, slot1, slot1, slot1, H, W, C, 0, ATOMICS, BLOCK)
         else:
             tables1 = tables + (n * ALL_SLOTS + start) * 768
     if SLOTS == 2:
@@ -130,7 +130,7 @@ def _candidate(
             operation, applied, argument, center, partner, n, first + 1, pool, H, W, C, K
         )
         if FUSED:
-            tables2 = tables_of(source, slot2, slot1, tables1, H, W, C, 1, BLOCK)
+            tables2 = tables_of(source, slot2, slot1, tables1, H, W, C, 1, ATOMICS, BLOCK)
         else:
             tables2 = tables + (n * ALL_SLOTS + 1) * 768
     offset_y, offset_x, turn, cut_y, cut_x = 0, 0, 1, 0, 0
@@ -153,7 +153,7 @@ def render_kernel(
     E: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
     SLOTS: tl.constexpr, ALL_SLOTS: tl.constexpr, FUSED: tl.constexpr, SHARP: tl.constexpr,
     DEFAULT: tl.constexpr, PADDING: tl.constexpr, CUTOUT: tl.constexpr,
-    CHANNELS_LAST: tl.constexpr, PART: tl.constexpr, BLOCK: tl.constexpr,
+    CHANNELS_LAST: tl.constexpr, ATOMICS: tl.constexpr, PART: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Finish the candidates of a list, or each of its own program where `FUSED`."""
     tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
@@ -162,7 +162,7 @@ def render_kernel(
             out, originals, pool, operation, applied, argument, center, partner, offset, flip, cut,
             tables, tl.program_id(0), 0, tiles, first, scale0, scale1, scale2, bias0, bias1, bias2,
             E, H, W, C, K, SLOTS, ALL_SLOTS, FUSED, SHARP, DEFAULT, PADDING, CUTOUT, CHANNELS_LAST,
-            BLOCK,
+            ATOMICS, BLOCK,
         )  # fmt: skip
     else:
         parts: tl.constexpr = (tiles + PART - 1) // PART
@@ -173,5 +173,5 @@ def render_kernel(
                 cut, tables, tl.load(lists + which * room + item // parts), part * PART,
                 tl.minimum(part * PART + PART, tiles), first, scale0, scale1, scale2, bias0, bias1,
                 bias2, E, H, W, C, K, SLOTS, ALL_SLOTS, FUSED, SHARP, DEFAULT, PADDING, CUTOUT,
-                CHANNELS_LAST, BLOCK,
+                CHANNELS_LAST, ATOMICS, BLOCK,
             )  # fmt: skip

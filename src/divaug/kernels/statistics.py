@@ -1,13 +1,14 @@
 """The look-up tables of a slot, with the statistics of the image that they need.
 
-Contrast, AutoContrast and Equalize are tables of 256 values, as in `divaug.operations.tone`, made from
-the image. The host is never asked.
+Contrast, AutoContrast and Equalize are tables of 256 values, as in `divaug.operations.tone`, made
+from the image. The host is never asked.
 """
 
 import triton
 import triton.language as tl
 
 from divaug.kernels.geometry import place, plan
+from divaug.kernels.histogram import counted, finished, no_counts
 from divaug.kernels.ids import AUTOCONTRAST, CONTRAST, EQUALIZE
 from divaug.kernels.pixels import after_first, blend, channel, luma, pixels_at
 
@@ -107,24 +108,21 @@ def _grey_sum(
 def _counts(
     source, first_tile, end_tile, slot1, tables1,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, AFTER: tl.constexpr, FUSED: tl.constexpr,
-    BLOCK: tl.constexpr,
+    ATOMICS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The histogram of each channel."""
-    count0, count1, count2 = (tl.zeros([256], tl.int32),) * 3
+    counts = no_counts(C, ATOMICS)
     for tile in range(first_tile, end_tile):
         pixel, inside = _found(source, tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK)
-        count0 += tl.histogram(channel(pixel, 0), 256, mask=inside)
-        if C == 3:
-            count1 += tl.histogram(channel(pixel, 1), 256, mask=inside)
-            count2 += tl.histogram(channel(pixel, 2), 256, mask=inside)
-    return count0, count1, count2
+        counts = counted(counts, pixel, inside, C, ATOMICS)
+    return finished(counts, C, ATOMICS)
 
 
 @triton.jit
 def _accumulate(
     source, op, slot1, tables1, first_tile, end_tile,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, AFTER: tl.constexpr, FUSED: tl.constexpr,
-    BLOCK: tl.constexpr,
+    ATOMICS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """What an operation's table depends on, over some tiles: extremes, grey sum or histograms."""
     zero = op * 0
@@ -141,7 +139,9 @@ def _accumulate(
             source, first_tile, end_tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK
         )
     elif op == EQUALIZE:
-        counts = _counts(source, first_tile, end_tile, slot1, tables1, H, W, C, AFTER, FUSED, BLOCK)
+        counts = _counts(
+            source, first_tile, end_tile, slot1, tables1, H, W, C, AFTER, FUSED, ATOMICS, BLOCK
+        )
     return lows, highs, total, counts
 
 
@@ -185,11 +185,13 @@ def _tables(slot, found, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr):
 def tables_of(
     source, slot, slot1, tables1,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, AFTER: tl.constexpr,
-    BLOCK: tl.constexpr,
+    ATOMICS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The look-up tables of a slot, the statistics taken by this program alone."""
     tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
-    found = _accumulate(source, slot[0], slot1, tables1, 0, tiles, H, W, C, AFTER, True, BLOCK)
+    found = _accumulate(
+        source, slot[0], slot1, tables1, 0, tiles, H, W, C, AFTER, True, ATOMICS, BLOCK
+    )
     return _tables(slot, found, H, W, C)
 
 
@@ -237,11 +239,13 @@ def table_kernel(
     tables, originals, pool, operation, applied, argument, center, partner, records, arrivals,
     lists, counts, which, room, first,
     E: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
-    SLOTS: tl.constexpr, AFTER: tl.constexpr, PART: tl.constexpr, BLOCK: tl.constexpr,
+    SLOTS: tl.constexpr, AFTER: tl.constexpr, ATOMICS: tl.constexpr, PART: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Make the look-up tables of the listed slots of large images.
 
-    `AFTER` tells whether an operation was applied before these slots.
+    `AFTER` tells whether an operation was applied before these slots, `ATOMICS` how the values of
+    an image are counted; see `divaug.kernels.histogram`.
 
     A slot is shared out: each part adds what it counted to the slot's record, and the one that
     comes last turns the record into tables.
@@ -266,7 +270,7 @@ def table_kernel(
         tables1 = tables + n * (SLOTS * 768)
         found = _accumulate(
             source, slot[0], slot1, tables1, part * PART, tl.minimum(part * PART + PART, tiles),
-            H, W, C, AFTER, False, BLOCK,
+            H, W, C, AFTER, False, ATOMICS, BLOCK,
         )  # fmt: skip
         record = records + at.to(tl.int64) * _RECORD
         _gathered(record, found, slot[0], C)
