@@ -158,7 +158,7 @@ class _Round:
             {"K": self._operations, "SLOTS": self.slots, "BLOCK": LIST_BLOCK}, {},
         )  # fmt: skip
         listed = (tables, lists, counts)
-        aside = Aside(device)
+        aside, beside = Aside(device), Aside(device, 1)
         with aside:
             for after, which in enumerate((List.TABLES, List.LATER_TABLES)[: self.slots]):
                 launch(
@@ -169,13 +169,17 @@ class _Round:
                                      "PART": SHARES[which].part, "BLOCK": self._block},
                     self._options(SHARES[which].registers),
                 )  # fmt: skip
-            made = aside.mark()
-            for which in (List.TWO_TABLED, List.SHARPENED):
-                self._render_list(which, listed, room)
-        for which in (List.ONE, List.TWO):
-            self._render_list(which, listed, room)
+                if not after:
+                    made = aside.mark()
+            self._render_list(List.TWO_TABLED, listed, room)
+        with beside:
+            self._render_list(List.TWO, listed, room)
+            beside.wait_for(made)
+            self._render_list(List.SHARPENED, listed, room)
+        self._render_list(List.ONE, listed, room)
         aside.wait_for(made)
         self._render_list(List.ONE_TABLED, listed, room)
+        beside.join()
         aside.join()
 
     def _render_list(self, which: List, listed: tuple[Tensor, ...], room: int) -> None:

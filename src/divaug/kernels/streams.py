@@ -9,9 +9,9 @@ __all__ = ["Aside"]
 
 
 @lru_cache(maxsize=64)
-def _stream(device: torch.device) -> torch.cuda.Stream:
-    # Of high priority: what is done beside is what the rest will wait for.
-    return torch.cuda.Stream(device, priority=-1)
+def _stream(device: torch.device, lane: int) -> torch.cuda.Stream:
+    # The first of high priority: what is done there is what the rest will wait for.
+    return torch.cuda.Stream(device, priority=-1 if lane == 0 else 0)
 
 
 class Aside:
@@ -21,16 +21,18 @@ class Aside:
 
     Args:
         device: where. All tensors used inside must live until after `join`.
+        lane: which of the further streams.
     """
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, lane: int = 0) -> None:
         self._device = device if device.type == "cuda" else None
+        self._lane = lane
         self._context: torch.cuda.StreamContext | None = None
 
     def __enter__(self) -> "Aside":
         """Let the second stream begin where this one is now."""
         if self._device is not None:
-            stream = _stream(self._device)
+            stream = _stream(self._device, self._lane)
             stream.wait_stream(torch.cuda.current_stream(self._device))
             self._context = torch.cuda.stream(stream)
             self._context.__enter__()
@@ -50,7 +52,7 @@ class Aside:
         """Mark how far the second stream has come."""
         if self._device is None:
             return None
-        mark: torch.cuda.Event = _stream(self._device).record_event()
+        mark: torch.cuda.Event = _stream(self._device, self._lane).record_event()
         return mark
 
     def wait_for(self, mark: torch.cuda.Event | None) -> None:
@@ -61,4 +63,4 @@ class Aside:
     def join(self) -> None:
         """Let the current stream wait for what was launched aside; the host does not."""
         if self._device is not None:
-            torch.cuda.current_stream(self._device).wait_stream(_stream(self._device))
+            torch.cuda.current_stream(self._device).wait_stream(_stream(self._device, self._lane))
