@@ -158,6 +158,8 @@ class _Round:
             {"K": self._operations, "SLOTS": self.slots, "BLOCK": LIST_BLOCK}, {},
         )  # fmt: skip
         listed = (tables, lists, counts)
+        # Three streams: tables and what waits for all of them; pairs; single operations. Each list
+        # alone leaves processors idle at its end.
         aside, beside = Aside(device), Aside(device, 1)
         with aside:
             for after, which in enumerate((List.TABLES, List.LATER_TABLES)[: self.slots]):

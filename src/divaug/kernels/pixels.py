@@ -24,7 +24,7 @@ from divaug.kernels.ids import (
     SHARPNESS,
     SOLARIZE,
 )
-from divaug.kernels.quads import original_quads, smoothed_quads
+from divaug.kernels.quads import original_quads, smoothed, smoothed_quads
 from divaug.operations import blending
 from divaug.operations.occlusion import FILL_GREY, FILL_RGB
 
@@ -179,12 +179,6 @@ def _pointwise(
 
 
 @triton.jit
-def _smoothed(total, middle):
-    """Pillow's SMOOTH of one channel from the sum of its 3×3 neighbourhood."""
-    return (2 * (total + 4 * middle) + 13) // 26
-
-
-@triton.jit
 def _inner(y, x, H: tl.constexpr, W: tl.constexpr):
     """Whether a pixel has all its neighbours; Sharpness leaves the others alone."""
     return (y > 0) & (x > 0) & (y < H - 1) & (x < W - 1)
@@ -193,10 +187,11 @@ def _inner(y, x, H: tl.constexpr, W: tl.constexpr):
 @triton.jit
 def _sharpened(pixel, outer, green, factor, C: tl.constexpr):
     """Blend with the smoothed pixel; `outer` holds red's sum and, 16 bits up, blue's."""
-    smooth = _smoothed(outer & 0xFFFF, channel(pixel, 0))
+    smooth = smoothed((outer & 0xFFFF) + 4 * channel(pixel, 0))
     if C == 3:
-        smooth_green = _smoothed(green, channel(pixel, 1))
-        smooth = _pixel(smooth, smooth_green, _smoothed(outer >> 16, channel(pixel, 2)))
+        smooth_green = smoothed(green + 4 * channel(pixel, 1))
+        smooth_blue = smoothed((outer >> 16) + 4 * channel(pixel, 2))
+        smooth = _pixel(smooth, smooth_green, smooth_blue)
     return _blend_pixels(smooth, pixel, factor, C)
 
 
@@ -281,7 +276,7 @@ def after_second(
                 yy = y + (tap // 3 - 1)
                 xx = x + (tap % 3 - 1)
                 at = inside & within(yy, xx, H, W)
-            t = after_first(source, yy, xx, at, slot1, tables1, H, W, C, FUSED, 0 if FUSED else BLOCK)
+            t = after_first(source, yy, xx, at, slot1, tables1, H, W, C, FUSED, BLOCK)
             if sharp:
                 counted = tl.where(at, t, 0)
                 outer += counted & 0xFF00FF

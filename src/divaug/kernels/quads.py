@@ -1,14 +1,14 @@
 """Four neighbouring pixels of a row at once, where a thread's pixels lie side by side.
 
 Bytes that are loaded one by one keep the first-level cache busy: it serves one request of a warp a
-cycle, however short. Here a thread takes the words its four pixels lie in, two of each channel where
-a crop shifted them, and Sharpness sums its neighbourhoods in words of two 16-bit lanes.
+cycle, however short. Here a thread takes the words that its four pixels lie in, two of each channel
+where a crop shifted them, and Sharpness sums its neighbourhoods in words of two 16-bit lanes.
 """
 
 import triton
 import triton.language as tl
 
-__all__ = ["joined", "original_quads", "smoothed_quads", "split"]
+__all__ = ["original_quads", "smoothed", "smoothed_quads", "split"]
 
 _LANES = tl.constexpr(0x00FF00FF)
 
@@ -23,7 +23,7 @@ def split(w, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def joined(first, second, third, fourth, BLOCK: tl.constexpr):
+def _joined(first, second, third, fourth, BLOCK: tl.constexpr):
     """Undo `split`."""
     return tl.reshape(tl.join(tl.join(first, third), tl.join(second, fourth)), [BLOCK])
 
@@ -44,7 +44,7 @@ def _shifted(low, high, bits):
 @triton.jit
 def _in_order(first, second, third, fourth, ahead, BLOCK: tl.constexpr):
     """Pixels of a row from left to right, in the order in which a candidate wants them."""
-    return joined(
+    return _joined(
         tl.where(ahead, first, fourth),
         tl.where(ahead, second, third),
         tl.where(ahead, third, second),
@@ -76,12 +76,8 @@ def original_quads(
     bits = (start & 3) * 8
     low = tl.maximum(start >> 2, 0)
     high = tl.minimum((start >> 2) + 1, H * W // 4 - 1)
-    red = _shifted(tl.load(_words(source, 0, H, W) + low), tl.load(_words(source, 0, H, W) + high), bits)
-    p0 = red & 255
-    p1 = (red >> 8) & 255
-    p2 = (red >> 16) & 255
-    p3 = (red >> 24) & 255
-    for c in tl.static_range(1, C):
+    p0, p1, p2, p3 = row * 0, row * 0, row * 0, row * 0
+    for c in tl.static_range(C):
         words = _words(source, c, H, W)
         four = _shifted(tl.load(words + low), tl.load(words + high), bits)
         p0 |= (four & 255) << (8 * c)
@@ -92,7 +88,7 @@ def original_quads(
 
 
 @triton.jit
-def _smoothed(total):
+def smoothed(total):
     """Pillow's SMOOTH from the sum of 3x3 values of which the middle one counts five times."""
     return (2 * total + 13) // 26
 
@@ -139,8 +135,8 @@ def smoothed_quads(
     p0, p1, p2, p3 = row * 0, row * 0, row * 0, row * 0
     for c in tl.static_range(C):
         even, odd = _sums(_words(source, c, H, W), at, last, bits, W)
-        p0 |= _smoothed(even & 0xFFFF) << (8 * c)
-        p1 |= _smoothed(odd & 0xFFFF) << (8 * c)
-        p2 |= _smoothed(even >> 16) << (8 * c)
-        p3 |= _smoothed(odd >> 16) << (8 * c)
+        p0 |= smoothed(even & 0xFFFF) << (8 * c)
+        p1 |= smoothed(odd & 0xFFFF) << (8 * c)
+        p2 |= smoothed(even >> 16) << (8 * c)
+        p3 |= smoothed(odd >> 16) << (8 * c)
     return _in_order(p0, p1, p2, p3, ahead, BLOCK)

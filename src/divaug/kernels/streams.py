@@ -1,4 +1,4 @@
-"""Work beside the work: a second stream, forked off and joined again."""
+"""Work beside the work: further streams, forked off and joined again."""
 
 from functools import lru_cache
 from types import TracebackType
@@ -30,7 +30,7 @@ class Aside:
         self._context: torch.cuda.StreamContext | None = None
 
     def __enter__(self) -> "Aside":
-        """Let the second stream begin where this one is now."""
+        """Let the further stream begin where this one is now."""
         if self._device is not None:
             stream = _stream(self._device, self._lane)
             stream.wait_stream(torch.cuda.current_stream(self._device))
@@ -49,14 +49,14 @@ class Aside:
             self._context.__exit__(kind, error, trace)
 
     def mark(self) -> torch.cuda.Event | None:
-        """Mark how far the second stream has come."""
+        """Mark how far the further stream has come."""
         if self._device is None:
             return None
         mark: torch.cuda.Event = _stream(self._device, self._lane).record_event()
         return mark
 
     def wait_for(self, mark: torch.cuda.Event | None) -> None:
-        """Let the current stream wait until the second one has come to a mark."""
+        """Let the current stream wait until the further one has come to a mark."""
         if mark is not None:
             torch.cuda.current_stream(self._device).wait_event(mark)
 
