@@ -4,6 +4,7 @@ import importlib.util
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -229,3 +230,21 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_measurement(
     with pytest.raises(AssertionError, match="measured before"):
         run(["bench", *words, "--json", str(tmp_path / "new" / "folder" / "x.json")])
     assert (tmp_path / "new" / "folder").is_dir()
+
+
+def test_interrupted_alternatives_leave_what_was_measured_of_ours(monkeypatch, tmp_path):
+    from divaug.benchmarks import expansion
+    from divaug.benchmarks.harness import read_result
+
+    ours = read_result(Path("benchmarks/results/expand.json"), "expand") | {"rivals": {}}
+
+    def interrupted(_result):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(expansion, "measure", lambda: ours)
+    monkeypatch.setattr(expansion, "with_rivals", interrupted)
+    path = tmp_path / "expand.json"
+    with pytest.raises(SystemExit) as end:
+        run(["bench", "expand", "--json", str(path)])
+    assert end.value.code == 130
+    assert read_result(path, "expand") == ours

@@ -14,7 +14,7 @@ from divaug.expansion import expand
 from divaug.policies import AutoAugment, Policy, RandAugment, Uniform
 from divaug.tables import Table
 
-__all__ = ["KIND", "STEP_SHAPES", "measure", "rivals_table", "table", "verify"]
+__all__ = ["KIND", "STEP_SHAPES", "measure", "rivals_table", "table", "verify", "with_rivals"]
 
 KIND = "expand"
 # (batch, candidates, side, dtype, channels last)
@@ -107,6 +107,7 @@ def _case(
     result = originals * candidates * dtype.itemsize
     bandwidth = device.copy_bandwidth(originals + result)
     floor = 1000 * (originals + result) / bandwidth
+    progress(f"  {timing.graph:.3f} ms, {timing.graph / floor:.1f} times the floor")
     return {
         "batch": batch,
         "candidates": candidates,
@@ -127,24 +128,27 @@ def _case(
     }
 
 
-def measure(seed: int = 0, rivals: bool = True) -> dict[str, Any]:
-    """Verify, then time every case and the alternatives in the same run."""
+def measure(seed: int = 0) -> dict[str, Any]:
+    """Verify, then time every case."""
     device.require_cuda()
     progress("comparing the kernels with batched PyTorch")
     compared = verify(seed + 1)
-    cases = [_case(*case, seed=seed) for case in CASES]
-    others = {}
-    if rivals:
-        for side, count in alternatives.IMAGES.items():
-            progress(f"measuring the alternatives at {side} px")
-            others[str(side)] = alternatives.speeds(_images(count, side, seed), side, seed)
     return {
         "benchmark": KIND,
         "environment": environment(),
         "verified_candidates": compared,
-        "cases": cases,
-        "rivals": others,
+        "cases": [_case(*case, seed=seed) for case in CASES],
+        "rivals": {},
     }
+
+
+def with_rivals(result: dict[str, Any], seed: int = 0) -> dict[str, Any]:
+    """What `measure` found, with the alternatives timed right after it."""
+    others = {}
+    for side, count in alternatives.IMAGES.items():
+        progress(f"measuring the alternatives at {side} px")
+        others[str(side)] = alternatives.speeds(_images(count, side, seed), side, seed)
+    return result | {"rivals": others}
 
 
 def table(result: dict[str, Any]) -> Table:

@@ -83,10 +83,13 @@ def expand(
     from divaug.benchmarks import expansion as benchmark
 
     prepare_file(json)
-    result = benchmark.measure(rivals=rivals)
+    result = benchmark.measure()
     _write(json, result)
     show(benchmark.table(result))
     if rivals:
+        # Written before, too: the alternatives take longer, and may be interrupted.
+        result = benchmark.with_rivals(result)
+        _write(json, result)
         typer.echo()
         show(benchmark.rivals_table(result))
 
