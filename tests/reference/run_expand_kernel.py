@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import torch
 
-from divaug import SubPolicies, kernels, operations, replay
+from divaug import SubPolicies, kernels, operations, policies, replay
 from divaug.kernels import candidates
 from divaug.operations.magnitude import argument
 from tests.reference import kernel_cases
+from tests.reference.fenced import fenced
 from tests.reference.poison import poisoned_memory
 
 
@@ -58,6 +59,22 @@ def compare_all_pairs():
         assert torch.equal(found[0, i], expected[0, i]), pair
 
 
+def compare_between_fences():
+    """Words are read where pixels lie at an edge: none of them may lie outside of the images."""
+    for policy in (policies.Single("Sharpness"), policies.Single("SamplePairing")):
+        for channels, height, width, default in (
+            (3, 5, 4, kernel_cases.RGB),
+            (3, 6, 12, kernel_cases.WIDE),
+            (1, 9, 8, kernel_cases.GREY),
+        ):
+            case = (1, channels, height, width, 16, policy, default, {})
+            images = kernel_cases.images_of(case, 5)
+            expected, _ = kernel_cases.run(case, images, "torch", 5)
+            for at_the_end in (False, True):
+                found, _ = kernel_cases.run(case, fenced(images, at_the_end), "triton", 5)
+                assert torch.equal(found, expected)
+
+
 def main():
     assert kernels.use_triton("triton", torch.device("cpu"))
     for seed, (name, case) in enumerate(kernel_cases.SMALL.items()):
@@ -70,6 +87,7 @@ def main():
     for seed, (name, case) in enumerate(kernel_cases.APART.items()):
         compare(f"{name}, apart", case, seed)
     compare_all_pairs()
+    compare_between_fences()
     compared = len(kernel_cases.SMALL) + len(kernel_cases.APART) + 2
     print("compared", compared)
 
