@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +23,24 @@ _MODES = {1: "L", 3: "RGB"}
 #: The most pixels an image file may hold: a small file can claim a huge picture.
 MAX_PIXELS = 100_000_000
 
+# What Pillow raises for damaged files; its readers do not settle on one kind of error.
+_DAMAGE = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    EOFError,
+    LookupError,
+    ArithmeticError,
+    RuntimeError,
+    struct.error,
+    zlib.error,
+)
+# An image this many times as long as wide is cut before it is resized: its whole length, enlarged
+# with it, would take gigabytes (a line of one pixel by 3000 grows to 256 by 768,000).
+_LONG = 32
+_BILINEAR = 2  # Pillow's number of it
+
 
 def decode(
     path: str | Path, *, size: int | None = None, channels: int = 3, upright: bool = False
@@ -36,8 +57,9 @@ def decode(
         upright: Whether to turn the image the way its camera was held.
 
     Raises:
-        ValueError: If the file is not a readable image, is larger than `MAX_PIXELS`, or holds
-            numbers of no known range; the message names it.
+        ValueError: If the file is not a readable image, is larger than `MAX_PIXELS` or than the
+            memory, or holds numbers of no known range; the message names it.
+        OSError: If there is no such file, or it must not be read.
         ImportError: If Pillow is not installed.
     """
     if channels not in _MODES:
@@ -63,6 +85,16 @@ def read_header(path: str | Path) -> str:
         return file.format or ""
 
 
+def check_sums(path: str | Path) -> None:
+    """Read a file whole and compare the checksums in it, where its format has any, as PNG does.
+
+    Raises:
+        ValueError: As `decode`.
+    """
+    with _opened(path) as file:
+        file.verify()
+
+
 def _read(path: str | Path, mode: str, upright: bool) -> Image.Image:
     pillow = _pillow()
     with _opened(path) as file:
@@ -80,14 +112,18 @@ def _opened(path: str | Path) -> Iterator[Image.Image]:
         with pillow.open(path) as file:
             _check(file, path)
             yield file
-    except (FileNotFoundError, _UnsuitableError):
-        raise
+    except (FileNotFoundError, PermissionError, IsADirectoryError, _UnsuitableError):
+        raise  # they name the file, and nothing is wrong with its content
     except pillow.UnidentifiedImageError as error:
         raise ValueError(
             f"{path} is not a readable image: Pillow knows no such format; take it out or convert "
             "it, to PNG for instance"
         ) from error
-    except (OSError, SyntaxError, ValueError, EOFError, pillow.DecompressionBombError) as error:
+    except MemoryError as error:
+        raise ValueError(
+            f"{path} needs more memory than there is; make it smaller first, or take it out"
+        ) from error
+    except (*_DAMAGE, pillow.DecompressionBombError) as error:
         raise ValueError(
             f"{path} is not a readable image but damaged ({error}); repair it or take it out"
         ) from error
@@ -145,8 +181,30 @@ def _on_white(image: Image.Image, pillow: ModuleType) -> Image.Image:
 
 def _centre_square(image: Image.Image, size: int) -> Image.Image:
     shorter = min(image.size)
+    if max(image.size) > _LONG * shorter:
+        return _centre_of_long(image, size)
     width, height = (max(size, side * size // shorter) for side in image.size)
     if image.size != (width, height):
-        image = image.resize((width, height), resample=2)  # 2: bilinear
+        image = image.resize((width, height), resample=_BILINEAR)
     left, top = (width - size) // 2, (height - size) // 2
     return image.crop((left, top, left + size, top + size))
+
+
+def _centre_of_long(image: Image.Image, size: int) -> Image.Image:
+    """As `_centre_square`, but for roundings: resize the part alone that the square shows."""
+    spans = [_span(side, min(image.size), size) for side in image.size]
+    (left, right, x0, x1), (top, bottom, y0, y1) = spans
+    part = image.crop((left, top, right, bottom))
+    return part.resize((size, size), resample=_BILINEAR, box=(x0, y0, x1, y1))
+
+
+def _span(side: int, shorter: int, size: int) -> tuple[int, int, float, float]:
+    """Along one axis: which pixels the square needs, and where among those it lies."""
+    resized = max(size, side * size // shorter)
+    scale = side / resized
+    first = (resized - size) // 2 * scale
+    last = min(first + size * scale, float(side))
+    reach = math.ceil(max(1.0, scale)) + 1  # of the filter, beyond the square
+    start, stop = max(0, math.floor(first) - reach), min(side, math.ceil(last) + reach)
+    # Counted from there the numbers are small: Pillow keeps no more than 24 bits of them.
+    return start, stop, first - start, last - start
