@@ -130,7 +130,7 @@ class _Decoded(TorchDataset[_Sample | _Unreadable]):
         path = os.fsdecode(bytes(self._paths[index]))
         try:
             image = decode(path, size=self._size, channels=self._channels)
-        except (ValueError, FileNotFoundError) as error:
+        except (ValueError, OSError) as error:
             return _Unreadable(str(error))
         return _Sample(image, int(self._labels[index]), index)
 
