@@ -582,8 +582,8 @@ def test_npz_class_names_count(tmp_path):
 
 BAD_NPZ = {
     "missing array": ({"y_test": None}, ValueError, "y_test.* missing"),
-    "float images": ({"x_train": np.zeros((5, 8, 9, 3))}, TypeError, "x_train must be uint8"),
-    "float labels": ({"y_train": np.zeros(5)}, TypeError, "y_train must be whole numbers"),
+    "float images": ({"x_train": np.zeros((5, 8, 9, 3))}, ValueError, "x_train must be uint8"),
+    "float labels": ({"y_train": np.zeros(5)}, ValueError, "y_train must be whole numbers"),
     "objects": ({"y_train": np.array([0, "a", None, 1, 1], object)}, ValueError, "allow_pickle"),
     "two axes": ({"x_test": np.zeros((2, 8), np.uint8)}, ValueError, "x_test must be"),
     "five channels": ({"x_test": np.zeros((2, 8, 9, 5), np.uint8)}, ValueError, "no axis"),

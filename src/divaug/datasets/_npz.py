@@ -1,8 +1,6 @@
 """A dataset in one ``.npz`` file."""
 
 import itertools
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from divaug.datasets._dataset import Dataset
+from divaug.datasets._numpy_files import reading
 from divaug.datasets._statistics import channel_statistics, require_variation
 
 _KEYS = ("x_train", "y_train", "x_test", "y_test")
+_OPTIONAL = ("class_names", "layout")
 _CHANNELS = (1, 3)
 # Layout → the axes in the order [N,C,H,W].
 _LAYOUTS = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 3, 1, 2)}
@@ -26,20 +26,22 @@ def npz(path: str | Path, *, name: str | None = None, layout: str | None = None)
     Images are uint8, ``[N,H,W]``, ``[N,H,W,C]`` or ``[N,C,H,W]`` with one or three channels. Labels
     are whole numbers from 0, ``[N]`` or ``[N,1]``. An array ``class_names`` may name the classes;
     without it, their number is one more than the largest value in ``y_train``, and every class must
-    have training images. Objects (pickles) are never read.
+    have training images. An entry ``layout``, ``"NHWC"`` or ``"NCHW"``, says which it is where the
+    shape fits both. Objects (pickles) are never read.
 
     Args:
         path: The file.
         name: What to call the dataset; the file's name by default.
-        layout: ``"NHWC"`` or ``"NCHW"`` where the shape fits both.
+        layout: ``"NHWC"`` or ``"NCHW"`` where the shape fits both, in place of the file's own.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is damaged, or its arrays do not fit together.
-        TypeError: If images are not uint8, or labels not whole numbers.
+        OSError: If there is no such file, or it must not be read.
+        ValueError: If the file is damaged, images are not uint8, labels not whole numbers, or its
+            arrays do not fit together.
     """
     path = Path(path)
     arrays = _read(path)
+    layout = _checked_layout(path, arrays, layout)
     train_images = _images(path, "x_train", arrays, layout)
     test_images = _images(path, "x_test", arrays, layout)
     train_labels = _labels(path, "y_train", arrays, len(train_images))
@@ -64,18 +66,17 @@ def npz(path: str | Path, *, name: str | None = None, layout: str | None = None)
 def _read(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing; give the path of an .npz file with {_KEYS}")
-    try:
-        with path.open("rb") as file:
-            content = np.load(file, allow_pickle=False)
-            if not isinstance(content, np.lib.npyio.NpzFile):
-                raise ValueError("it is one array, not an .npz file")
-            wanted = [key for key in (*_KEYS, "class_names") if key in content]
-            arrays = {key: content[key] for key in wanted}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(
-            f"{path} is damaged or not a plain .npz file ({error}); "
-            f"write it again with numpy.savez and {_KEYS}"
-        ) from error
+    with (
+        reading(path, "a plain .npz file", f"write it again with numpy.savez and {_KEYS}"),
+        path.open("rb") as file,
+    ):
+        content = np.load(file, allow_pickle=False)
+        if not isinstance(content, np.lib.npyio.NpzFile):
+            raise ValueError("it is one array")
+        arrays = {key: content[key] for key in (*_KEYS, *_OPTIONAL) if key in content}
+        strange = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]
+        if strange:
+            raise ValueError(f"{strange[0]} is no array")
     missing = [key for key in _KEYS if key not in arrays]
     if missing:
         raise ValueError(f"{path} must hold {_KEYS}; {missing} missing")
@@ -85,7 +86,7 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
 def _images(path: Path, key: str, arrays: dict[str, NDArray[Any]], layout: str | None) -> Tensor:
     array = arrays[key]
     if array.dtype != np.uint8:
-        raise TypeError(
+        raise ValueError(
             f"{path}: {key} must be uint8 (0 … 255), got {array.dtype}; "
             "convert floats in [0, 1] with (x * 255).round().astype('uint8')"
         )
@@ -102,17 +103,28 @@ def _images(path: Path, key: str, arrays: dict[str, NDArray[Any]], layout: str |
     return torch.from_numpy(np.ascontiguousarray(array))
 
 
+def _checked_layout(path: Path, arrays: dict[str, NDArray[Any]], given: str | None) -> str | None:
+    if given is None and "layout" not in arrays:
+        return None
+    wanted = arrays["layout"].tolist() if given is None else given
+    if wanted not in list(_LAYOUTS):
+        raise ValueError(f"{path}: layout must be one of {sorted(_LAYOUTS)}, got {wanted!r}")
+    return str(wanted)
+
+
 def _layout(path: Path, key: str, shape: tuple[int, ...], layout: str | None) -> str:
     if layout is not None:
-        if layout not in _LAYOUTS:
-            raise ValueError(f"layout must be one of {sorted(_LAYOUTS)}, got {layout!r}")
         return layout
     fits = [name for name, axes in _LAYOUTS.items() if shape[axes[1]] in _CHANNELS]
-    if len(fits) != 1:
-        why = "fits both" if fits else "has no axis of 1 or 3 channels for"
+    if not fits:
         raise ValueError(
-            f"{path}: the shape of {key}, {list(shape)}, {why} [N,H,W,C] and [N,C,H,W]; "
-            'give layout="NHWC" or layout="NCHW"'
+            f"{path}: the shape of {key}, {list(shape)}, has no axis of 1 or 3 channels for "
+            "[N,H,W,C] and [N,C,H,W]; convert the images to grey or to colour"
+        )
+    if len(fits) > 1:
+        raise ValueError(
+            f"{path}: the shape of {key}, {list(shape)}, fits both [N,H,W,C] and [N,C,H,W]; say "
+            'which it is in the file: numpy.savez(..., layout="NHWC"), or "NCHW"'
         )
     return fits[0]
 
@@ -120,7 +132,10 @@ def _layout(path: Path, key: str, shape: tuple[int, ...], layout: str | None) ->
 def _labels(path: Path, key: str, arrays: dict[str, NDArray[Any]], num_images: int) -> Tensor:
     array = arrays[key]
     if array.dtype.kind not in "iu":
-        raise TypeError(f"{path}: {key} must be whole numbers, got {array.dtype}")
+        raise ValueError(
+            f"{path}: {key} must be whole numbers, got {array.dtype}; "
+            "convert floats with y.astype('int64')"
+        )
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.shape != (num_images,):
