@@ -37,12 +37,14 @@ class Split:
     unlabelled: str | None = None
 
     def __post_init__(self) -> None:
-        numbers = tuple(sorted(self.labelled))
-        if not numbers or not all(type(number) is int and number >= 0 for number in numbers):
+        wrong = [one for one in self.labelled if type(one) is not int or one < 0]
+        if wrong or not self.labelled:
+            got = f"{wrong[0]!r} among them" if wrong else "none"
             raise ValueError(
                 "`labelled` must hold whole numbers from 0 on, positions of training images; "
-                f"got {self.labelled[:5]!r}."
+                f"got {got}."
             )
+        numbers = tuple(sorted(self.labelled))
         if len(set(numbers)) != len(numbers):
             raise ValueError("`labelled` must name every image once; some stand in it twice.")
         object.__setattr__(self, "labelled", numbers)
