@@ -10,6 +10,7 @@ from torch import Tensor
 
 from divaug import datasets, default_augmentation
 from divaug.datasets import Dataset, Identity, ImageFiles
+from divaug.datasets._numpy_files import reading
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.recipes import Recipe
 
@@ -62,7 +63,11 @@ def plain_name(dataset: str) -> str:
 
 
 def load_data(
-    recipe: Recipe, data: str | Path | None = None, *, download: bool = True
+    recipe: Recipe,
+    data: str | Path | None = None,
+    *,
+    download: bool = True,
+    any_classes: bool = False,
 ) -> Dataset | ImageFiles:
     """Load the dataset of a recipe, or another one in its place.
 
@@ -72,6 +77,8 @@ def load_data(
             dataset where that is a known one; a folder of images, class = folder; or the folder
             that named datasets lie in. None for the usual place.
         download: whether a named dataset that is missing may be downloaded.
+        any_classes: whether a file may have another number of classes, for callers that know
+            better than the recipe how many there must be.
 
     Raises:
         FileNotFoundError: there is nothing, and it cannot be downloaded.
@@ -85,7 +92,8 @@ def load_data(
         )
     if data is not None and where.is_file():
         found = datasets.load(where)
-        _check_classes(recipe, found, where)
+        if not any_classes:
+            _check_classes(recipe, found, where)
     elif _is_other_folder(recipe, where, given=data is not None):
         found = datasets.image_files(where, test_fraction=recipe.test_fraction, seed=recipe.seed)
     else:
@@ -113,8 +121,8 @@ def _check_classes(recipe: Recipe, found: Dataset | ImageFiles, where: Path) -> 
     if found.num_classes != expected:
         raise ValueError(
             f"`data` must have the {expected} classes of {recipe.dataset}, the recipe's dataset, "
-            f"and {where} has {found.num_classes}; to train on another dataset change the recipe's "
-            f"own: --set dataset={where}."
+            f"and {where} has {found.num_classes}; to train on that as a dataset of its own change "
+            f"the recipe's (divaug train {recipe.name} --set dataset={where})."
         )
 
 
@@ -134,9 +142,11 @@ def describe(recipe: Recipe, data: Dataset | ImageFiles, identity: Identity) -> 
             f"(test_fraction), drawn by seed {recipe.seed}"
         )
     name = plain_name(recipe.dataset)
-    if isinstance(data, ImageFiles) and name in NUM_CLASSES and data.name != name:
-        text += f"; a folder in place of the recipe's {name}"
-    return text
+    if name not in NUM_CLASSES or plain_name(data.name) == name:
+        return text
+    if isinstance(data, ImageFiles):
+        return f"{text}; a folder in place of the recipe's {name}"
+    return f"{text}; in place of the recipe's {name}, whose default augmentation it gets"
 
 
 def default_of(dataset: str, data: Dataset | ImageFiles) -> DefaultAugmentation:
@@ -183,13 +193,11 @@ def unlabelled_images(given: Tensor | Dataset | str | Path | None) -> Tensor | N
 
 
 def _array(path: Path) -> Tensor:
-    try:
-        found = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError(
-            f"{path} is damaged or not an .npy file of numbers ({error}); write it again with "
-            "numpy.save."
-        ) from None
+    with (
+        reading(path, "an .npy file of numbers", "write it again with numpy.save"),
+        path.open("rb") as file,
+    ):
+        found = np.load(file, allow_pickle=False)
     # An archive under that name has no dtype.
     kind = getattr(found, "dtype", type(found).__name__)
     if kind != np.uint8:

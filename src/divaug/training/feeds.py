@@ -144,9 +144,19 @@ class Streamed:
         )
 
     def epoch(self, epoch: int, start: int) -> Iterator[Inputs]:
-        """Images, labels and numbers of each step."""
-        for batch in self._stream.epoch(epoch, start=start):
-            yield tuple(part.to(self._device, non_blocking=True) for part in batch)
+        """Images, labels and numbers of each step.
+
+        Raises:
+            ValueError: an image cannot be read; the message names it.
+        """
+        try:
+            for batch in self._stream.epoch(epoch, start=start):
+                yield tuple(part.to(self._device, non_blocking=True) for part in batch)
+        except ValueError as error:
+            raise ValueError(
+                f"{error}; then begin the run again in another folder: it is resumed with "
+                "unchanged files only"
+            ) from None
 
     def gather(self, inputs: Inputs) -> Batch:
         """They are there already."""

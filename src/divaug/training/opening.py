@@ -57,13 +57,16 @@ class Opened:
         own = self.trained_on
         if data is None and own is not None:
             data = own.existing_path()
-        found, now = load_recorded(self.recipe, data, download=download)
+        # The run's own data says how many classes there are: it may not be the recipe's dataset.
+        found, now = load_recorded(
+            self.recipe, data, download=download, any_classes=own is not None
+        )
         if own is None or now.is_same(own):
             return found
         if found.num_classes != own.identity.num_classes:
             raise ValueError(
                 f"the run was trained on {own} and cannot be used on {now}: the numbers of classes "
-                "differ."
+                f"differ; give data with {own.identity.num_classes} classes (--data)."
             )
         say(f"this is not the data that the run was trained on: {now} instead of {own}")
         return found

@@ -1,7 +1,7 @@
 """Which data a run was trained on: written with the run, compared when it is used again."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from divaug.datasets import Dataset, Identity, ImageFiles, identify
@@ -76,7 +76,11 @@ def read_data_record(folder: Path) -> DataRecord | None:
 
 
 def load_recorded(
-    recipe: Recipe, data: str | Path | Dataset | ImageFiles | None, *, download: bool = True
+    recipe: Recipe,
+    data: str | Path | Dataset | ImageFiles | None,
+    *,
+    download: bool = True,
+    any_classes: bool = False,
 ) -> tuple[Dataset | ImageFiles, DataRecord]:
     """A dataset, loaded as `load_data` does unless it is one already, and the record of it."""
     if isinstance(data, Dataset):
@@ -84,7 +88,7 @@ def load_recorded(
     if isinstance(data, ImageFiles):
         place = str(Path(data.root).absolute()) if data.root else None
         return data, DataRecord(identify(data), place)
-    found = load_data(recipe, data, download=download)
+    found = load_data(recipe, data, download=download, any_classes=any_classes)
     return found, DataRecord(identify(found), place_of(recipe, data))
 
 
@@ -113,6 +117,13 @@ def resumed_data(
     if before is not None and not before.is_same(record):
         raise ValueError(
             f"the run in {folder} was trained on {before} and cannot be resumed with {record}; "
-            "give it the same data, or write to another folder."
+            f"{_remedy(before.identity, record.identity)}, or write to another folder."
         )
     return found, record
+
+
+def _remedy(before: Identity, now: Identity) -> str:
+    """What to do about data that a run was not begun with."""
+    if replace(now, fingerprint=before.fingerprint) == before:
+        return "its content has changed since (a repair changes it too): put back what was there"
+    return "give it the same data"
