@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from divaug.objectives import OBJECTIVES
 from divaug.operations.checks import unknown_name
 from divaug.recipes._checks import check_recipe, check_type
 
@@ -153,6 +154,12 @@ class Recipe:
         }
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def originals_per_step(self) -> int:
+        """Originals that a step augments, over all processes: the unlabelled ones, if any."""
+        with_unlabelled = OBJECTIVES[self.objective].unlabelled is not None
+        return self.unlabelled_batch_size if with_unlabelled else self.batch_size
 
     def differences(self, other: "Recipe") -> dict[str, tuple[Any, Any]]:
         """Field → this value and the other's, where they differ."""

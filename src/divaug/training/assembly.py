@@ -100,9 +100,7 @@ def _chunk_size(recipe: Recipe, hardware: Hardware, processes: Processes) -> int
     """Test images in one pass: where it is compiled, as many as candidates are scored in one."""
     if not hardware.compiled:
         return 1000
-    with_unlabelled = OBJECTIVES[recipe.objective].unlabelled is not None
-    scored = recipe.unlabelled_batch_size if with_unlabelled else recipe.batch_size
-    return scored // processes.count * recipe.num_candidates
+    return recipe.originals_per_step // processes.count * recipe.num_candidates
 
 
 def assemble(

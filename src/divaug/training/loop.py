@@ -42,12 +42,11 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.step = 0
-        self.meter = Meter(self.processes, None, self.parts.step.further)
+        self.meter = self._new_meter()
         self.saved: Path | None = None
         self._saved_step = 0
         self._open = False
-        # Seconds of training when the epoch, and when the interval that is logged next, began.
-        self._epoch_mark = self._log_mark = 0.0
+        self._epoch_mark = 0.0  # seconds of training when the epoch began
 
     def go(self) -> RunResult:
         """Run to the end, or until somebody asks to stop.
@@ -74,8 +73,9 @@ class Loop:
         if not ended and not self._finish_epoch(self.step // steps - 1):
             return False
         run_step = run_of(self.parts.step)
-        if not self.hardware.compiled:  # otherwise the first step is compiled, and no measure
-            self.clock.enter("training")
+        compiles = self.hardware.compiled  # if so, the first step is, and is no measure
+        if not compiles:
+            self._begin_timing()
         for epoch in range(self.step // steps, epochs):
             start = self.step % steps
             if not start:
@@ -83,7 +83,9 @@ class Loop:
             for inputs in self.parts.feed.epoch(epoch, start):
                 run_step(inputs)
                 self._start_writing()
-                self.clock.enter("training")
+                if compiles:
+                    self._begin_timing(self.recipe.originals_per_step)
+                    compiles = False
                 self.step += 1
                 self.told.advance()
                 logged = self.step % self.recipe.log_every == 0
@@ -101,8 +103,16 @@ class Loop:
 
     def _begin_epoch(self, epoch: int) -> None:
         self.parts.step.begin_epoch(epoch)
-        self.meter = Meter(self.processes, None, self.parts.step.further)
-        self._epoch_mark = self._log_mark = self.clock.training
+        self.meter = self._new_meter()
+        self._epoch_mark = self.clock.training
+
+    def _new_meter(self, base: list[float] | None = None, spent: float = 0.0) -> Meter:
+        further = self.parts.step.further
+        return Meter(self.processes, self.hardware.device, further, base, spent)
+
+    def _begin_timing(self, untimed: int = 0) -> None:  # originals trained on before
+        self.clock.enter("training")
+        self.meter.begin(untimed)
 
     def _start_writing(self) -> None:
         """After the first step, which shows that all works: until then nothing is written."""
@@ -140,21 +150,15 @@ class Loop:
         if reading is None:
             return
         self._check(reading.first_bad)
-        now = self.clock.training
-        speed = reading.interval.originals / max(now - self._log_mark, 1e-9)
-        self._log_mark = now
-        self.told.interval(reading.interval, speed)
+        self.told.interval(reading.interval, reading.images_per_second)
         self.run.write(
             {
                 "kind": "interval",
                 "step": reading.step,
                 "epoch": (reading.step - 1) // self.parts.feed.steps,
                 "learning_rate": self._rate(reading.step),
-                "loss": reading.interval.loss,
-                "accuracy": reading.interval.accuracy,
-                "diversity": reading.interval.diversity,
-                **reading.interval.further,
-                "images_per_second": speed,
+                **reading.interval.to_dict(),
+                "images_per_second": reading.images_per_second,
             }
         )
 
@@ -174,10 +178,7 @@ class Loop:
             "kind": "epoch",
             "step": self.step,
             "epoch": epoch,
-            "loss": reading.epoch.loss,
-            "accuracy": reading.epoch.accuracy,
-            "diversity": reading.epoch.diversity,
-            **reading.epoch.further,
+            **reading.epoch.to_dict(),
             "images_per_second": reading.epoch.originals / max(seconds, 1e-9),
             "epoch_seconds": seconds,
         }
@@ -225,7 +226,7 @@ class Loop:
                 self.step,
                 self.clock.spent(),
                 self.clock.training - self._epoch_mark,
-                self.clock.training - self._log_mark,
+                self.meter.seconds(),
                 self.meter.base,
             )
             found = state.checkpoint_of(self.recipe, self.parts, self.processes, place)
@@ -243,8 +244,7 @@ class Loop:
         self.clock.resume(place.spent)
         self.step, self._saved_step = place.step, place.step
         self._epoch_mark = self.clock.training - place.epoch_seconds
-        self._log_mark = self.clock.training - place.interval_seconds
-        self.meter = Meter(self.processes, place.base, self.parts.step.further)
+        self.meter = self._new_meter(place.base, place.interval_seconds)
         self.saved = state.path_of(self.folder, found)
         self.processes.wait()  # until all have read what is about to be cut back
         return ended

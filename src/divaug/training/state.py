@@ -33,7 +33,7 @@ class Place:
         step: steps taken.
         spent: kind of work → seconds, over all starts.
         epoch_seconds: of training in this epoch.
-        interval_seconds: of training since the last line of the log.
+        interval_seconds: of the device since the last line of the log.
         base: the sums at that line.
     """
 
