@@ -7,10 +7,11 @@ import signal
 
 import pytest
 
-from divaug.training import checkpoints, evaluation, runs, train
+from divaug.training import checkpoints, evaluation, places, runs, train
 from divaug.training.clock import KINDS, Clock
+from divaug.training.places import HARMLESS
 from divaug.training.progress import Silent
-from divaug.training.runs import HARMLESS, read_metrics, read_recipe, read_result
+from divaug.training.runs import read_metrics, read_recipe, read_result
 from tests.training_helpers import StopAfter, same_story, toy_data, toy_recipe
 
 DATA = toy_data()
@@ -200,7 +201,7 @@ def test_a_record_that_cannot_be_written_is_named(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(runs.os, "access", lambda path, _mode: path != tmp_path)
+    monkeypatch.setattr(places.os, "access", lambda path, _mode: path != tmp_path)
     with pytest.raises(PermissionError, match=f"may not write to {tmp_path}"):
         run(toy_recipe(), tmp_path / "deep" / "run")
     assert not (tmp_path / "deep").exists()

@@ -14,11 +14,13 @@ from divaug.training.data import describe, unlabelled_images
 from divaug.training.distributed import joined, wanted
 from divaug.training.hardware import Hardware, fast_settings
 from divaug.training.interruption import Interruption
+from divaug.training.locks import Lock
 from divaug.training.loop import Loop
+from divaug.training.places import check_folder
 from divaug.training.progress import Reporter, reporter_for
 from divaug.training.provenance import resumed_data
 from divaug.training.results import RunResult
-from divaug.training.runs import Run, check_folder
+from divaug.training.runs import Run
 from divaug.training.splits import Split, choose_split
 
 __all__ = ["RunResult", "train"]
@@ -68,22 +70,20 @@ def train(
     if processes.shared:  # the exchange of gradients is not recorded
         hardware = replace(hardware, graphed=False)
     folder = Path(out)
-    check_folder(folder, recipe, resume)
-    found, record = resumed_data(recipe, data, folder, resume=resume)
-    others = unlabelled_images(unlabelled)
-    chosen = choose_split(folder, split, others)
-    with fast_settings(hardware), joined(processes, hardware.device), Interruption() as stop:
-        parts = assemble(recipe, found, hardware, processes, split=chosen, unlabelled=others)
-        processes.wait()  # until all have seen the folder as it was
-        run = Run(folder if processes.first else None, record.to_json())
-        told = reporter if reporter is not None and processes.first else reporter_for(run)
-        loop = Loop(recipe, folder, parts, hardware, processes, run, told, stop, clock)
-        failed = True
-        try:
-            told.note(describe(recipe, found, record.identity))
-            result = loop.go()
-            failed = False
-        finally:
-            told.close()
-            run.close(failed=failed)
-    return result
+    with Lock(folder) as lock:
+        check_folder(folder, recipe, resume, lock if processes.first else None)
+        found, record = resumed_data(recipe, data, folder, resume=resume)
+        others = unlabelled_images(unlabelled)
+        chosen = choose_split(folder, split, others)
+        with fast_settings(hardware), joined(processes, hardware.device), Interruption() as stop:
+            parts = assemble(recipe, found, hardware, processes, split=chosen, unlabelled=others)
+            processes.wait()  # until all have seen the folder as it was
+            told = reporter if reporter is not None and processes.first else reporter_for(processes)
+            run = Run(folder if processes.first else None, record.to_json(), lock, told.note)
+            loop = Loop(recipe, folder, parts, hardware, processes, run, told, stop, clock)
+            try:
+                told.note(describe(recipe, found, record.identity))
+                return loop.go()
+            finally:
+                told.close()
+                run.close()

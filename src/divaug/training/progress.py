@@ -5,8 +5,8 @@ import sys
 from typing import Any, Protocol
 
 from divaug.recipes import Recipe
+from divaug.training.distributed import Processes
 from divaug.training.meters import Averages
-from divaug.training.runs import Run
 
 __all__ = ["Bars", "Lines", "Reporter", "Silent", "reporter_for"]
 
@@ -148,8 +148,8 @@ class Bars(Silent):
         self._bar.stop()
 
 
-def reporter_for(run: Run) -> Reporter:
-    """Bars on a terminal, lines elsewhere, silence in processes that do not write."""
-    if run.folder is None:
+def reporter_for(processes: Processes) -> Reporter:
+    """Bars on a terminal, lines elsewhere, silence in all processes but the first."""
+    if not processes.first:
         return Silent()
     return Bars() if sys.stdout.isatty() else Lines()

@@ -8,65 +8,26 @@ RUN/metrics.jsonl       a line for each logged interval and each epoch
 RUN/result.json         how far it came, what it reached, and where its time went
 RUN/tensorboard/        the same for TensorBoard, where it is installed
 RUN/checkpoints/        the last two
+RUN/.lock               empty; locked by the process that writes
 """
 
-import importlib.util
 import json
 import math
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from divaug.recipes import Recipe
-from divaug.training.files import WriteError, replace_text, writing
+from divaug.training.events import Events
+from divaug.training.files import replace_text, writing
+from divaug.training.locks import Lock
 from divaug.training.metrics import METRICS, read_metrics
 from divaug.training.splits import SPLIT, Split
 
-__all__ = ["HARMLESS", "Run", "check_folder", "read_metrics", "read_recipe", "read_result"]
+__all__ = ["Run", "read_metrics", "read_recipe", "read_result"]
 
-#: Fields of a recipe that a resumed run may change: they decide what is written and how fast, and
-#: never what is trained.
-HARMLESS = ("evaluate_every", "checkpoint_every", "log_every", "num_workers")
-
-
-def check_folder(folder: Path, recipe: Recipe, resume: bool) -> None:
-    """See whether a run may be written there, without writing anything.
-
-    Raises:
-        FileExistsError: something is there, and nobody asked to resume it.
-        PermissionError: nothing can be written there.
-        ValueError: what is there is no run, or a run of another recipe.
-    """
-    _check_permission(folder)
-    if folder.exists() and not folder.is_dir():
-        raise FileExistsError(f"`out` must be a folder, and {folder} is a file.")
-    if not folder.exists() or not any(folder.iterdir()):
-        return
-    if not resume:
-        raise FileExistsError(
-            f"{folder} exists and is not empty: resume the run in it (--resume), or write to "
-            "another folder."
-        )
-    known = read_recipe(folder)
-    changed = known.differences(recipe)
-    different = {name: both for name, both in changed.items() if name not in HARMLESS}
-    if different:
-        named = ", ".join(f"{n} was {a!r} and is {b!r}" for n, (a, b) in different.items())
-        raise ValueError(
-            f"the run in {folder} was started with another recipe: {named}; resume it with the "
-            f"same one, or write to another folder (only {', '.join(HARMLESS)} may change)."
-        )
-
-
-def _check_permission(folder: Path) -> None:
-    """Notice before the work begins what would end it at its first line."""
-    there = folder
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if there.is_dir() and not os.access(there, os.W_OK | os.X_OK):
-        raise PermissionError(f"`out` is {folder}, and you may not write to {there}.")
+_RECIPE = "recipe.json"
 
 
 def read_recipe(folder: Path) -> Recipe:
@@ -75,7 +36,7 @@ def read_recipe(folder: Path) -> Recipe:
     Raises:
         ValueError: the folder is no run.
     """
-    path = folder / "recipe.json"
+    path = folder / _RECIPE
     if not path.is_file():
         raise ValueError(f"{folder} is no run: there is no recipe.json in it.")
     try:
@@ -93,12 +54,6 @@ def read_result(folder: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-class _Writer(Protocol):
-    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None: ...
-
-    def close(self) -> None: ...
-
-
 @dataclass
 class Run:
     """A run's folder, open for writing; `folder=None` writes nothing.
@@ -106,13 +61,17 @@ class Run:
     Args:
         folder: where; None for the processes that do not write.
         data: the text of `data.json`; empty for none.
+        lock: the right to write there; None to do without.
+        note: told what goes wrong without ending the run.
     """
 
     folder: Path | None
     data: str = ""
+    lock: Lock | None = None
+    note: Callable[[str], None] = lambda _: None
 
     def __post_init__(self) -> None:
-        self._events: _Writer | None = None
+        self._events: Events | None = None
 
     def open(
         self,
@@ -121,13 +80,19 @@ class Run:
         step: int = 0,
         split: Split | None = None,
     ) -> None:
-        """Make the folder, or cut its record back to the step that is resumed from."""
+        """Make the folder, or cut its record back to the step that is resumed from.
+
+        Raises:
+            FileExistsError: another run was begun there since the folder was looked at.
+            BlockingIOError: another process writes there.
+        """
         if self.folder is None:
             return
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
+        self._take_lock()
         kept = [line for line in read_metrics(self.folder) if line["step"] <= step]
-        replace_text(self.folder / "recipe.json", recipe.to_json())
+        replace_text(self.folder / _RECIPE, recipe.to_json())
         if self.data:
             replace_text(self.folder / "data.json", self.data)
         if split is not None:
@@ -139,8 +104,20 @@ class Run:
         )
         text = "".join(json.dumps(line) + "\n" for line in kept)
         replace_text(self.folder / METRICS, text)
-        with writing(self.folder / "tensorboard"):
-            self._events = _tensorboard(self.folder / "tensorboard", step)
+        if Events.known():
+            self._events = Events(self.folder / "tensorboard", step, self.note)
+
+    def _take_lock(self) -> None:
+        """Of a run that goes on it is taken already; of a new one there was no folder so far."""
+        assert self.folder is not None
+        if self.lock is None or self.lock.taken:
+            return
+        self.lock.take()
+        if (self.folder / _RECIPE).exists():
+            raise FileExistsError(
+                f"another process has begun a run in {self.folder} meanwhile; write to another "
+                "folder."
+            )
 
     def _starts(self) -> list[Any]:
         assert self.folder is not None
@@ -158,12 +135,8 @@ class Run:
         path = self.folder / METRICS
         with writing(path), path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(_plain(line)) + "\n")
-        if self._events is None:
-            return
-        with writing(self.folder / "tensorboard"):
-            for name, value in line.items():
-                if isinstance(value, float):
-                    self._events.add_scalar(f"{line['kind']}/{name}", value, line["step"])
+        if self._events is not None:
+            self._events.write(line)
 
     def conclude(self, result: Mapping[str, Any]) -> None:
         """Say how far the run came; the number of starts is added."""
@@ -171,17 +144,11 @@ class Run:
             content = {**_plain(result), "starts": len(self._starts())}
             replace_text(self.folder / "result.json", json.dumps(content, indent=1) + "\n")
 
-    def close(self, *, failed: bool = False) -> None:
-        """Finish writing; `failed` says that the run ends with an error, which is told first."""
-        if self._events is None or self.folder is None:
-            return
-        events, self._events = self._events, None
-        try:
-            with writing(self.folder / "tensorboard"):
-                events.close()
-        except WriteError:
-            if not failed:
-                raise
+    def close(self) -> None:
+        """Finish writing."""
+        if self._events is not None:
+            self._events.close()
+            self._events = None
 
     @property
     def checkpoints(self) -> Path | None:
@@ -196,13 +163,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def _tensorboard(folder: Path, step: int) -> _Writer | None:
-    if importlib.util.find_spec("tensorboard") is None:
-        return None
-    from torch.utils.tensorboard import SummaryWriter
-
-    purge = step + 1 if step else None
-    writer: _Writer = SummaryWriter(str(folder), purge_step=purge)
-    return writer
