@@ -65,6 +65,18 @@ def test_training_prints_the_resolved_recipe_and_saves_it(finished):
     assert output.splitlines()[-1].endswith(f"written to {out}")
 
 
+@pytest.mark.parametrize("made", [False, True])
+def test_resuming_nothing_starts_and_says_so(data, tmp_path, made):
+    out = tmp_path / "run"
+    if made:
+        out.mkdir()
+    words = ("train", "demo-divaug", "--out", out, "--data", data, *SMALL, "--set", "epochs=1")
+    output = call(*words, "--resume").output
+    assert output.splitlines()[0] == f"nothing to resume in {out}, starting"
+    assert len([line for line in read_metrics(out) if line["kind"] == "epoch"]) == 1
+    assert "nothing to resume" not in call(*words, "--resume").output
+
+
 def test_evaluating_a_run_gives_what_training_said(finished, data):
     out, _ = finished
     last = read_metrics(out)[-1]

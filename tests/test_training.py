@@ -27,9 +27,8 @@ from divaug.training.data import default_of, load_data
 from divaug.training.distributed import Processes
 from divaug.training.evaluation import TestImages, evaluate
 from divaug.training.hardware import choose_device
-from divaug.training.meters import Averages
 from divaug.training.optimization import SGD
-from divaug.training.progress import Bars, Lines, Silent
+from divaug.training.progress import Silent
 from divaug.training.runs import read_metrics, read_recipe
 from divaug.training.schedules import rate_at
 from tests.training_helpers import StopAfter, same_story, toy_data, toy_recipe
@@ -455,36 +454,6 @@ def test_data_can_be_a_file_or_is_named_when_missing(tmp_path):
     assert found.train_images.shape == (8, 1, 16, 16)
     with pytest.raises(FileNotFoundError, match="does not exist"):
         load_data(toy_recipe(), tmp_path / "none.npz")
-
-
-def test_lines_tell_what_happened(capsys):
-    told = Lines()
-    told.start(toy_recipe(epochs=3), 10, 0)
-    line = {
-        "epoch": 1, "loss": 0.5, "accuracy": 0.25, "diversity": 0.125, "test_accuracy": 0.75,
-        "images_per_second": 1234.0, "seconds": 12.0,
-    }  # fmt: skip
-    told.epoch(line)
-    told.epoch(line | {"diversity": 0.0})
-    text = capsys.readouterr().out.splitlines()
-    assert json.loads(text[0].removeprefix("recipe ")) == toy_recipe(epochs=3).to_dict()
-    assert text[1] == "training for 3 epochs of 10 steps"
-    assert text[2] == (
-        "epoch 2/3  loss 0.5000  accuracy 25.00%  diversity 0.1250  test accuracy 75.00%  "
-        "1,234 images/s  12 s"
-    )
-    assert "diversity" not in text[3]
-
-
-def test_bars_run_through(capsys):
-    told = Bars()
-    told.start(toy_recipe(epochs=1), 2, 0)
-    told.advance()
-    told.interval(Averages(0.5, 0.25, 0.125, 8), 100.0)
-    told.advance()
-    told.note("[brackets] stay")
-    told.close()
-    assert "[brackets] stay" in capsys.readouterr().out
 
 
 def test_folders_of_images_are_streamed(tmp_path):

@@ -63,12 +63,15 @@ def train(
     from divaug.training import train as run
     from divaug.training.distributed import wanted
     from divaug.training.interruption import exit_code
+    from divaug.training.places import is_empty
 
     given = {"objective": objective, "seed": seed, "labels": labels}
     texts = [f"{name}={value}" for name, value in given.items() if value is not None]
     chosen = recipes.recipe(recipe or recipes.family_of(objective or ""))
     resolved = recipes.override(chosen, [*(changes or []), *texts])
     first = wanted().first
+    if first and resume and is_empty(out):
+        typer.echo(f"nothing to resume in {out}, starting")
     result = run(
         resolved,
         out,

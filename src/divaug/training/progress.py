@@ -2,11 +2,15 @@
 
 import json
 import sys
-from typing import Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from divaug.recipes import Recipe
 from divaug.training.distributed import Processes
 from divaug.training.meters import Averages
+from divaug.training.voice import Voice
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 __all__ = ["Bars", "Lines", "Reporter", "Silent", "reporter_for"]
 
@@ -80,35 +84,30 @@ class Lines(Silent):
 
     def __init__(self) -> None:
         self._epochs = 0
+        self._out = cast("IO[str]", Voice())
 
     def start(self, recipe: Recipe, steps: int, step: int) -> None:
         """Say what there is to do."""
         self._epochs = recipe.epochs
-        print(_plan(recipe, steps, step), flush=True)
+        self.note(_plan(recipe, steps, step))
 
     def epoch(self, line: dict[str, Any]) -> None:
         """Say what came out."""
-        print(_sentence(line, self._epochs), flush=True)
+        self.note(_sentence(line, self._epochs))
 
     def note(self, text: str) -> None:
         """Say it."""
-        print(text, flush=True)
+        print(text, flush=True, file=self._out)
 
 
 class Bars(Silent):
     """A bar with speed, loss, accuracy, diversity and the time left."""
 
     def __init__(self) -> None:
-        from rich import progress
+        from divaug.training.bars import progress_on
 
-        self._bar = progress.Progress(
-            progress.TextColumn("{task.description}"),
-            progress.BarColumn(),
-            progress.TaskProgressColumn(),
-            progress.TextColumn("{task.fields[told]}"),
-            progress.TimeRemainingColumn(),
-        )
-        self._task: progress.TaskID | None = None
+        self._bar = progress_on(cast("IO[str]", Voice()))
+        self._task: TaskID | None = None
         self._epochs, self._steps, self._step = 0, 1, 0
 
     def start(self, recipe: Recipe, steps: int, step: int) -> None:
@@ -116,7 +115,7 @@ class Bars(Silent):
         self._epochs, self._steps, self._step = recipe.epochs, steps, step
         total = recipe.epochs * steps
         self.note(_plan(recipe, steps, step))
-        self._task = self._bar.add_task("training", total=total, completed=step, told="")
+        self._task = self._bar.add_task("training", total=total, completed=step, told=())
         self._bar.start()
 
     def advance(self) -> None:
@@ -130,14 +129,16 @@ class Bars(Silent):
         """Renew the numbers."""
         assert self._task is not None
         told = (
-            f"{images_per_second:,.0f} images/s  loss {averages.loss:.4f}  "
-            f"accuracy {averages.accuracy:.1%}  diversity {averages.diversity:.3f}"
+            f"{images_per_second:,.0f} images/s",
+            f"loss {averages.loss:.4f}",
+            f"accuracy {averages.accuracy:.1%}",
+            f"diversity {averages.diversity:.3f}",
         )
         self._bar.update(self._task, told=told)
 
     def epoch(self, line: dict[str, Any]) -> None:
         """Leave a line above the bar."""
-        self._bar.console.print(_sentence(line, self._epochs), markup=False, highlight=False)
+        self.note(_sentence(line, self._epochs))
 
     def note(self, text: str) -> None:
         """Leave a line above the bar."""
