@@ -1,6 +1,7 @@
 """Checkpoints: whole or not there, never another network's, nothing unpickled."""
 
 import errno
+import hashlib
 import json
 import pickle
 
@@ -66,6 +67,20 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, file, spoil
     assert float(found.model["weight"][0, 0]) == 1.0
     assert len(notes) == 1
     assert notes[0].startswith("step-00000002 cannot be used")
+
+
+@pytest.mark.parametrize("content", [b"", b"no tensors", b"\x08" + bytes(15)])
+def test_right_checksums_of_no_tensors_fall_back_too(tmp_path, content):
+    checkpoints.save(tmp_path, some(1))
+    newest = checkpoints.save(tmp_path, some(2))
+    state = json.loads((newest / "state.json").read_text())
+    state["sha256"]["model.safetensors"] = hashlib.sha256(content).hexdigest()
+    (newest / "state.json").write_text(json.dumps(state))
+    (newest / "model.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged: it holds no tensors"):
+        checkpoints.load(newest)
+    found, notes = checkpoints.load_latest(tmp_path)
+    assert (found.step, len(notes)) == (1, 1)
 
 
 def test_no_checkpoint_at_all(tmp_path):

@@ -1,5 +1,6 @@
 """The commands that train, evaluate, measure, report and time: words in, files and lines out."""
 
+import errno
 import json
 import os
 import signal
@@ -128,6 +129,8 @@ def refusal(capsys, *words):
         (("demo-divagu",), "Did you mean 'demo-divaug'?"),
         (("demo-divaug", "--set", "epoch=3"), "Did you mean 'epochs'?"),
         (("demo-divaug", "--set", "epochs=0"), "`epochs` must be at least 1"),
+        (("demo-divaug", "--set", f"epochs={10**23}"), "`epochs` must be at most 1000000000"),
+        (("demo-divaug", "--set", "learning_rate=inf"), "`learning_rate` must be finite"),
         (("demo-divaug", "--set", "epochs"), "field=value"),
         (("demo-divaug", "--data", "{tmp}/none.npz"), "does not exist"),
         (("demo-divaug", "--device", "gpu"), "`device` must be"),
@@ -166,6 +169,40 @@ def test_where_the_results_go_is_looked_at_before_the_work(capsys, finished, tmp
         code, lines = refusal(capsys, "measure", finished[0], "--json", path, "--device", "cpu")
         assert (code, len(lines)) == (2, 1)
         assert str(tmp_path) in lines[0]
+
+
+@pytest.mark.parametrize("old", [None, "what was there"])
+@pytest.mark.parametrize("command", [("measure", "--json"), ("report", "--out")])
+def test_results_that_do_not_fit_on_the_disk_name_their_file(
+    capsys, finished, data, tmp_path, monkeypatch, command, old
+):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("divaug.training.files.os.fsync", full)
+    path = tmp_path / "result"
+    if old:
+        path.write_text(old)
+    name, option = command
+    words = (name, finished[0], "--data", data, option, path)
+    code, lines = refusal(capsys, *words, *(("--images", 8) if name == "measure" else ()))
+    assert code == 2
+    assert lines[-1] == f"divaug: cannot write {path}: No space left on device."
+    assert len([line for line in lines if line.startswith("divaug:")]) == 1
+    assert [file.name for file in tmp_path.iterdir()] == (["result"] if old else [])
+    assert not old or path.read_text() == old
+
+
+def test_results_can_go_to_a_pipe(tmp_path):
+    from divaug.training.files import replace_text
+
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    replace_text(path, "result")
+    assert os.read(reader, 100) == b"result"
+    os.close(reader)
+    assert path.is_fifo()
 
 
 def test_recipes_can_be_listed_and_filtered():
@@ -300,6 +337,14 @@ def test_the_demo_trains_at_equal_steps_and_at_equal_time_and_compares(tmp_path)
     again = call("demo", "--out", tmp_path / "demo", *words)
     assert again.exit_code == 0  # finished runs are not run again
     assert rows["divaug"][2] in again.output
+
+
+@pytest.mark.parametrize("change", ["epoch=2", "epochs=0", "epochs=1000000000"])
+def test_a_demo_that_is_refused_writes_nothing(capsys, tmp_path, change):
+    code, lines = refusal(capsys, "demo", "--out", tmp_path / "demo", "--set", change)
+    assert (code, len(lines)) == (2, 1)
+    assert "epochs" in lines[0]
+    assert not (tmp_path / "demo").exists()
 
 
 def test_bench_step_prints_and_writes_its_cases(monkeypatch, tmp_path):

@@ -18,6 +18,7 @@ from divaug.recipes import RECIPES, ROWS, Recipe, override, recipe
 from divaug.training import Hardware, evaluate, feeds
 from divaug.training.assembly import assemble
 from divaug.training.distributed import Processes
+from divaug.training.schedules import rate_at
 
 BASE = recipe("cifar10-wide-resnet-40-2-divaug")
 CLASSES = {"cifar10": 10, "cifar100": 100, "svhn": 10, "imagenet": 1000}
@@ -173,8 +174,12 @@ def test_an_override_is_what_it_says(epochs, rate):
         ("epochs=3.5", "`epochs` must be a whole number, got '3.5'"),
         ("nesterov=maybe", "`nesterov` must be true or false"),
         ("learning_rate=fast", "`learning_rate` must be a number"),
-        ("learning_rate=nan", "`learning_rate` must lie in"),
+        ("learning_rate=nan", "`learning_rate` must be finite and at least 0.0, got nan"),
+        ("learning_rate=inf", "`learning_rate` must be finite and at least 0.0, got inf"),
+        ("weight_decay=-1", "`weight_decay` must be finite and at least 0.0, got -1.0"),
         ("epochs=0", "`epochs` must be at least 1, got 0"),
+        (f"epochs={10**23}", f"`epochs` must be at most 1000000000, got {10**23}"),
+        (f"seed={2**63}", f"`seed` must be at most {2**63 - 1}"),
         ("num_selected=9", "`num_selected` must not exceed num_candidates=8"),
         ("model=resnet-19", "Did you mean 'resnet-18'"),
         ("augmenter=divag", "Did you mean 'divaug'"),
@@ -187,6 +192,12 @@ def test_an_override_is_what_it_says(epochs, rate):
 def test_bad_overrides_teach(change, message):
     with pytest.raises(ValueError, match=message):
         override(BASE, [change])
+
+
+def test_the_most_that_is_allowed_can_be_counted():
+    """Steps of all epochs, as the learning rate is asked for, fit into the numbers they are in."""
+    most = override(BASE, ["epochs=1000000000"])
+    assert rate_at(most, most.epochs * 10**9, most.epochs * 10**9) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_types_are_checked():

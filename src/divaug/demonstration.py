@@ -17,7 +17,7 @@ from divaug.training import RunResult, train
 from divaug.training.interruption import pass_on
 from divaug.training.progress import Reporter
 
-__all__ = ["Demonstration", "demonstrate"]
+__all__ = ["Demonstration", "demonstrate", "plan"]
 
 _AS_LONG = "default, as long as divaug"
 # A step of DivAug takes about five times as long on a processor: it scores 8 candidates of an image
@@ -94,7 +94,7 @@ def demonstrate(
         reporter: told how it goes; None for bars or lines.
     """
     runs = {}
-    for name, (folder, recipe) in _planned(changes).items():
+    for name, (folder, recipe) in plan(changes).items():
         run = train(recipe, Path(out) / folder, resume=True, device="cpu", reporter=reporter)
         if not run.finished:
             pass_on(run.signal)
@@ -108,8 +108,12 @@ def demonstrate(
     return Demonstration(runs, measured, page)
 
 
-def _planned(changes: Sequence[str]) -> dict[str, tuple[str, Recipe]]:
-    """Row of the table → folder and recipe of its run."""
+def plan(changes: Sequence[str] = ()) -> dict[str, tuple[str, Recipe]]:
+    """Row of the table → folder and recipe of its run.
+
+    Raises:
+        ValueError: a change that a recipe does not allow.
+    """
     default, divaug = (
         recipes.override(recipes.recipe(name), changes) for name in ("demo-default", "demo-divaug")
     )

@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 
+from divaug.training.files import replace_text
+
 __all__ = [
     "environment",
     "median_seconds",
@@ -150,7 +152,7 @@ def peak_bytes(run: Callable[[], object]) -> int:
 def write_result(path: Path, result: dict[str, Any]) -> None:
     """Write measurements as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    replace_text(path, json.dumps(result, indent=1) + "\n")
 
 
 def read_result(path: Path, kind: str) -> dict[str, Any]:

@@ -24,11 +24,12 @@ def demo(
     the folder already are continued; the whole takes two or three minutes on a processor.
     """
     from divaug.benchmarks.harness import threads
-    from divaug.demonstration import demonstrate
+    from divaug.demonstration import demonstrate, plan
     from divaug.figures.canvas import save_picture
     from divaug.figures.magnitudes import draw_magnitudes
     from divaug.figures.scene import scene
 
+    plan(changes or ())  # a change that is refused must leave nothing behind
     target = out / "operations.png"
     save_picture(draw_magnitudes([scene()]), target)
     typer.echo(f"wrote {target}: every operation at five magnitudes, both signs")

@@ -33,6 +33,7 @@ def measure(
 ) -> None:
     """Variance Diversity, Loss Diversity and Affinity of augmenters, seen by a run's network."""
     from divaug.measuring import measure_run
+    from divaug.training.files import replace_text
 
     def say(line: str) -> None:
         typer.echo(line, err=True)
@@ -43,7 +44,7 @@ def measure(
     )
     if json is not None:
         content = {name: asdict(one) for name, one in found.items()}
-        json.write_text(text.dumps(content, indent=1) + "\n", encoding="utf-8")
+        replace_text(json, text.dumps(content, indent=1) + "\n")
         say(f"wrote {json}")
     show(_table(found))
 

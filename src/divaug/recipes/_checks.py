@@ -19,22 +19,24 @@ __all__ = ["PRECISIONS", "check_recipe", "check_type"]
 #: "auto" is bfloat16 on a GPU and float32 on a CPU.
 PRECISIONS = ("auto", "float32", "bfloat16")
 
-# Field → smallest allowed value, for whole numbers.
-_AT_LEAST = {
-    "num_candidates": 1,
-    "num_selected": 1,
-    "randaugment_n": 1,
-    "epochs": 1,
-    "batch_size": 1,
-    "seed": 0,
-    "evaluate_every": 1,
-    "checkpoint_every": 1,
-    "log_every": 1,
-    "train_images": 0,
-    "num_workers": 0,
-    "labels": 0,
-    "unlabelled_batch_size": 1,
-    "epoch_steps": 0,
+# Numbers of steps, images and the like, and their products, must fit into 64 bits.
+_MANY = 1_000_000_000
+# Field → lowest and highest allowed value, for whole numbers.
+_WHOLE = {
+    "num_candidates": (1, _MANY),
+    "num_selected": (1, _MANY),
+    "randaugment_n": (1, _MANY),
+    "epochs": (1, _MANY),
+    "batch_size": (1, _MANY),
+    "seed": (0, 2**63 - 1),
+    "evaluate_every": (1, _MANY),
+    "checkpoint_every": (1, _MANY),
+    "log_every": (1, _MANY),
+    "train_images": (0, _MANY),
+    "num_workers": (0, _MANY),
+    "labels": (0, _MANY),
+    "unlabelled_batch_size": (1, _MANY),
+    "epoch_steps": (0, _MANY),
 }
 # Field → lowest and highest allowed value, for real numbers.
 _BETWEEN = {
@@ -76,13 +78,18 @@ def check_type(name: str, kind: object, value: object) -> None:
 def check_recipe(recipe: "Recipe") -> None:
     """Refuse names that are in no table, numbers out of their range and fields at odds."""
     _check_names(recipe)
-    for name, low in _AT_LEAST.items():
-        if getattr(recipe, name) < low:
-            raise ValueError(f"`{name}` must be at least {low}, got {getattr(recipe, name)}.")
+    for name, (low, high) in _WHOLE.items():
+        count = getattr(recipe, name)
+        if count < low:
+            raise ValueError(f"`{name}` must be at least {low}, got {count}.")
+        if count > high:
+            raise ValueError(f"`{name}` must be at most {high}, got {count}.")
     for name, (lowest, highest) in _BETWEEN.items():
         value = getattr(recipe, name)
         if not (lowest <= value <= highest and math.isfinite(value)):
-            raise ValueError(f"`{name}` must lie in [{lowest}, {highest}], got {value}.")
+            bounded = f"lie in [{lowest}, {highest}]"
+            rule = bounded if math.isfinite(highest) else f"be finite and at least {lowest}"
+            raise ValueError(f"`{name}` must {rule}, got {value}.")
     if recipe.num_selected > recipe.num_candidates:
         raise ValueError(
             f"`num_selected` must not exceed num_candidates={recipe.num_candidates}, "

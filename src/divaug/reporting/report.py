@@ -1,6 +1,5 @@
 """`write_report`: from folders of runs to files, each written whole or not at all."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from divaug.datasets import Dataset
 from divaug.reporting.reading import read_runs
 from divaug.reporting.seeds import seeds_table
 from divaug.reporting.table import runs_table, to_csv, to_markdown
+from divaug.training.files import replace_text, writing
 
 __all__ = ["write_report"]
 
@@ -35,6 +35,7 @@ def write_report(
 
     Raises:
         FileNotFoundError: a run, or `data`, is not there.
+        OSError: a file cannot be written; it is named.
         ValueError: a folder is no whole run.
     """
     from divaug.reporting.page import render  # brings matplotlib, which bad input need not wait for
@@ -51,7 +52,9 @@ def write_report(
     if csv is not None:
         texts[Path(csv)] = to_csv(records)
     for path, text in texts.items():
-        _write(path, text)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(path, text)
     return targets
 
 
@@ -62,13 +65,3 @@ def _check_targets(targets: Sequence[Path]) -> None:
     for path in targets:
         if path.is_dir():
             raise ValueError(f"{path} is a folder; give the name of a file, like report.html.")
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"{path.name}.unfinished-{os.getpid()}")
-    try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)

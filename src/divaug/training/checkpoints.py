@@ -100,6 +100,7 @@ def load(path: Path) -> Checkpoint:
         FileNotFoundError: a file is missing.
         ValueError: a file is damaged or cut short.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load as from_bytes
 
     try:
@@ -118,7 +119,10 @@ def load(path: Path) -> Checkpoint:
         content = (path / name).read_bytes()
         if hashlib.sha256(content).hexdigest() != expected:
             raise ValueError(f"{path / name} is damaged or cut short ({len(content):,} bytes).")
-        tensors[name] = from_bytes(content)
+        try:
+            tensors[name] = from_bytes(content)
+        except SafetensorError as error:
+            raise ValueError(f"{path / name} is damaged: it holds no tensors ({error}).") from None
     return Checkpoint(state["step"], tensors[_MODEL], tensors[_OPTIMIZER], state["info"])
 
 

@@ -36,7 +36,11 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all; a pipe or a device is written to as it is."""
+    if path.exists() and not path.is_file():
+        with writing(path):
+            path.write_text(text, encoding="utf-8")
+        return
     aside = path.with_name(path.name + ".unfinished")
     with writing(path):
         try:
