@@ -131,7 +131,7 @@ def test_a_run_whose_reader_goes_away_comes_to_its_end(tmp_path):
 
 
 BROKEN = """
-import os, sys
+import os, sys, time
 from divaug.training.meters import Averages
 from divaug.training.progress import {kind}
 from tests.training_helpers import toy_recipe
@@ -139,22 +139,25 @@ from tests.training_helpers import toy_recipe
 read, write = os.pipe()
 os.dup2(write, 1)
 os.close(write)
-os.close(read)
 told = {kind}()
 told.start(toy_recipe(epochs=1), 2, 0)
+assert os.read(read, 7) == b"recipe "
+os.close(read)
 told.advance()
 told.interval(Averages(0.5, 0.25, 0.125, 8), 100.0)
-told.note("nobody hears this")
+for _ in range(3):
+    time.sleep({seconds})  # long enough for a bar to be drawn anew
+    told.note("nobody hears this")
 told.close()
 print("nor this", flush=True)
 sys.stderr.write("DONE")
 """
 
 
-@pytest.mark.parametrize("kind", ["Lines", "Bars"])
-def test_both_reporters_fall_silent(kind):
+@pytest.mark.parametrize(("kind", "seconds"), [("Lines", 0), ("Bars", 0), ("Bars", 0.3)])
+def test_both_reporters_fall_silent(kind, seconds):
     done = subprocess.run(
-        [sys.executable, "-c", BROKEN.format(kind=kind)],
+        [sys.executable, "-c", BROKEN.format(kind=kind, seconds=seconds)],
         env=ENVIRONMENT | {"FORCE_COLOR": "1", "TERM": "xterm"},
         cwd=Path(__file__).parents[1],
         capture_output=True,

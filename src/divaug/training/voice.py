@@ -18,30 +18,33 @@ class Voice:
     them. All else is standard output's own.
     """
 
+    def __init__(self) -> None:
+        # Kept: while a bar is shown, another file stands in its place, which leads back to here.
+        self._stream = sys.stdout
+
     def write(self, text: str) -> int:
         """Write, or fall silent."""
         try:
-            return sys.stdout.write(text)
+            return self._stream.write(text)
         except OSError as error:
-            return _nobody(error, len(text))
+            self._fall_silent(error)
+            return len(text)
 
     def flush(self) -> None:
         """Flush, or fall silent."""
         try:
-            sys.stdout.flush()
+            self._stream.flush()
         except OSError as error:
-            _nobody(error, 0)
+            self._fall_silent(error)
 
     def __getattr__(self, name: str) -> Any:
         """What else a file has: whether it is a terminal, its encoding."""
-        return getattr(sys.stdout, name)
+        return getattr(self._stream, name)
 
-
-def _nobody(error: OSError, written: int) -> int:
-    """From now on standard output goes nowhere, for whoever else writes to it too."""
-    if error.errno not in _GONE:
-        raise error
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-    return written
+    def _fall_silent(self, error: OSError) -> None:
+        """From now on standard output goes nowhere, for whoever else writes to it too."""
+        if error.errno not in _GONE:
+            raise error
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)
