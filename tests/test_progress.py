@@ -105,6 +105,13 @@ def test_a_narrow_one_leaves_out_numbers_and_keeps_bar_and_time_left(
     assert re.fullmatch(pattern, line), line
 
 
+def test_the_time_left_is_whole_on_the_narrowest(monkeypatch):
+    """The bar gives way first."""
+    for columns in (28, 30, 34):
+        line = drawn(monkeypatch, columns, epochs=2)
+        assert re.fullmatch(rf"epoch 1/2 {BAR}* +0% +[-\d]+:[-\d]+:[-\d]+", line), line
+
+
 def test_bars_on_a_terminal_and_lines_elsewhere(monkeypatch):
     as_terminal(monkeypatch)
     assert type(reporter_for(Processes())) is Bars

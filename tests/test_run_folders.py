@@ -77,7 +77,10 @@ def test_a_second_process_is_refused_and_the_killed_one_makes_room(tmp_path):
     try:
         for words in (("--resume",), ()):
             second = start(command(out, *words))
-            _, said = second.communicate(timeout=60)
+            try:
+                _, said = second.communicate(timeout=30)
+            finally:
+                second.kill()
             assert second.returncode == 2
             assert len(said.splitlines()) == 1
             expected = "is being written by another process" if words else "exists and is not empty"

@@ -47,7 +47,7 @@ def progress_on(file: IO[str]) -> Progress:
     console = Console(file=file)
     return Progress(
         TextColumn("{task.description}", table_column=Column(no_wrap=True)),
-        BarColumn(bar_width=None, table_column=Column(ratio=1, min_width=_BAR)),
+        BarColumn(bar_width=None, table_column=Column(ratio=1)),
         TaskProgressColumn(table_column=Column(no_wrap=True)),
         _Numbers(console),
         TimeRemainingColumn(table_column=Column(no_wrap=True)),
