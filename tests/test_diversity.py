@@ -1,5 +1,6 @@
 """The measures against loops, their bounds and invariances, and their accumulators."""
 
+import itertools
 import math
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from divaug import affinity, loss_diversity, variance_diversity
-from divaug.diversity import AffinityMeter, Mean, upper_bound
+from divaug.diversity import AffinityMeter, Mean, largest_diversity, upper_bound
 from tests.reference import kmeanspp_loops as loops
 
 
@@ -75,6 +76,26 @@ def test_order_of_classes_and_of_views_does_not_matter():
 def test_half_precision_is_measured_in_float32():
     probs = probabilities(5, 4, 10).to(torch.bfloat16)
     assert torch.equal(variance_diversity(probs), variance_diversity(probs.float()))
+
+
+@pytest.mark.parametrize(("E", "S", "D"), [(8, 4, 10), (5, 1, 3), (5, 5, 3), (6, 2, 100)])
+def test_the_largest_diversity_is_that_of_some_choice_and_of_none_more(E, S, D):
+    probs = torch.randn(7, E, D, generator=torch.Generator().manual_seed(E)).mul(3).softmax(-1)
+    every = [variance_diversity(probs[:, list(s)]) for s in itertools.combinations(range(E), S)]
+    largest = torch.stack(every).amax(0)
+    torch.testing.assert_close(largest_diversity(probs, S).float(), largest)
+
+
+def test_the_largest_of_too_many_choices_is_not_a_number():
+    assert bool(largest_diversity(torch.rand(2, 20, 3), 10).isnan().all())
+
+
+def test_what_was_prepared_without_gradients_serves_training_too():
+    probs = torch.rand(2, 7, 3)
+    with torch.inference_mode():
+        largest_diversity(probs, 3)
+    largest_diversity(probs.requires_grad_(), 3).sum().backward()
+    assert bool(probs.grad.isfinite().all())
 
 
 def test_loss_diversity_is_the_mean_cross_entropy():

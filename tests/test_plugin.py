@@ -239,6 +239,7 @@ def test_the_record_is_a_count_of_the_kept_sub_policies():
             assert math.isnan(record.probability[name])
     assert record.diversity_kept == pytest.approx(sum(kept_diversity) / 18, rel=1e-4)
     assert record.diversity_all == pytest.approx(sum(all_diversity) / 18, rel=1e-4)
+    assert record.diversity_best >= record.diversity_kept
 
 
 def test_kept_candidates_are_more_diverse_than_all_of_them():
@@ -247,6 +248,17 @@ def test_kept_candidates_are_more_diverse_than_all_of_them():
         augment(IMAGES)
     record = augment.record()
     assert record.diversity_kept > record.diversity_all > 0
+
+
+def test_the_exact_choice_reaches_the_best_there_is_and_no_other_does():
+    reached = {}
+    for method in ("kmeans++", "greedy", "exact"):
+        augment = DivAug(network(10, seed=3), 8, 4, method=method)
+        augment(IMAGES)
+        record = augment.record()
+        reached[method] = record.diversity_kept / record.diversity_best
+    assert reached["exact"] == pytest.approx(1.0, rel=1e-5)
+    assert max(reached["kmeans++"], reached["greedy"]) < 1
 
 
 def test_identities_are_not_counted():
@@ -262,6 +274,7 @@ def test_what_was_not_measured_is_not_a_number():
     augment(IMAGES)
     assert math.isnan(augment.record().diversity_kept)
     assert math.isnan(augment.record().diversity_all)
+    assert math.isnan(augment.record().diversity_best)
     assert augment.record().images == 6
 
 

@@ -1,15 +1,21 @@
 """Variance Diversity, Loss Diversity and Affinity: functions, then accumulators over a dataset."""
 
+import itertools
+import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from divaug.selection import MAX_SUBSETS
+
 __all__ = [
     "AffinityMeter",
     "Mean",
     "affinity",
+    "largest_diversity",
     "loss_diversity",
     "upper_bound",
     "variance_diversity",
@@ -39,6 +45,44 @@ def variance_diversity(probs: Tensor) -> Tensor:
     mean_probs = p.mean(-2, keepdim=True)  # ψ
     delta = p - mean_probs  # Δ
     return delta.square().sum(-1).mean(-1)
+
+
+def largest_diversity(probs: Tensor, num_selected: int) -> Tensor:
+    """The largest Variance Diversity of any S of E candidates: no rule of selection surpasses it.
+
+    Args:
+        probs: `[B,E,D]`.
+        num_selected: S.
+
+    Returns:
+        float64 `[B]`; not a number where there are more than `selection.MAX_SUBSETS` subsets.
+
+    Example:
+        >>> probs = torch.tensor([[[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]])
+        >>> float(largest_diversity(probs, 2)[0])
+        0.5
+    """
+    E, S = probs.shape[1], num_selected
+    if math.comb(E, S) > MAX_SUBSETS:
+        return torch.full((len(probs),), torch.nan, dtype=torch.float64, device=probs.device)
+    first, second, held = _pairs(E, S, probs.device)
+    p = probs.to(torch.float32)
+    squared = (p.index_select(1, first) - p.index_select(1, second)).square().sum(-1)
+    # The mean squared distance from the mean, times S², is the sum over the pairs of a set.
+    return (squared.double() @ held).amax(1) / S**2
+
+
+@lru_cache(maxsize=32)
+def _pairs(E: int, S: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Both candidates of each pair, and which pairs each subset of S holds, `[pairs,subsets]`."""
+    pairs = list(itertools.combinations(range(E), 2))
+    member = torch.zeros(math.comb(E, S), E, dtype=torch.bool)
+    for row, subset in enumerate(itertools.combinations(range(E), S)):
+        member[row, list(subset)] = True
+    first, second = (torch.tensor([pair[k] for pair in pairs], dtype=torch.int64) for k in (0, 1))
+    held = (member[:, first] & member[:, second]).T.double()
+    with torch.inference_mode(False):  # kept, and used outside of that mode too
+        return first.clone().to(device), second.clone().to(device), held.clone().to(device)
 
 
 def upper_bound(num_selected: int, num_classes: int) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from divaug.diversity import variance_diversity
+from divaug.diversity import largest_diversity, variance_diversity
 from divaug.subpolicies import SubPolicies
 
 __all__ = ["Record", "Sums"]
@@ -25,6 +25,8 @@ class Record:
         diversity_kept: mean Variance Diversity of the kept candidates; NaN where the method does
             not ask the model.
         diversity_all: mean Variance Diversity of all candidates; NaN likewise.
+        diversity_best: mean of the largest that any choice of as many had had; NaN likewise, and
+            where there are too many choices to try.
     """
 
     images: int
@@ -33,6 +35,7 @@ class Record:
     probability: dict[str, float]
     diversity_kept: float
     diversity_all: float
+    diversity_best: float
 
 
 @dataclass
@@ -46,7 +49,7 @@ class Sums:
     applied: Tensor
     drawn: Tensor
     probability: Tensor
-    diversity: Tensor  # of the kept, of all
+    diversity: Tensor  # of the kept, of all, of the best choice
     images: Tensor
     asked: bool = False  # whether a model's predictions were ever added
 
@@ -56,7 +59,7 @@ class Sums:
         counts = torch.zeros(len(names), dtype=torch.int64, device=device)
         total = torch.zeros(len(names), dtype=torch.float64, device=device)
         images = torch.zeros((), dtype=torch.int64, device=device)
-        return Sums(names, counts, counts.clone(), total, total.new_zeros(2), images)
+        return Sums(names, counts, counts.clone(), total, total.new_zeros(3), images)
 
     @staticmethod
     def from_state(state: Mapping[str, Any]) -> "Sums":
@@ -123,10 +126,12 @@ class Sums:
         self.images += len(subpolicies)
 
     def add_diversity(self, probs: Tensor, chosen: Tensor) -> None:
-        """Add the diversity of the chosen `[B,S]` and of all candidates `[B,E,D]`."""
+        """Add the diversity of the chosen `[B,S]`, of all `[B,E,D]`, and of the best choice."""
         self.asked = True
         of_kept = variance_diversity(probs.take_along_dim(chosen[..., None], 1))
-        self.diversity += torch.stack([of_kept.sum(), variance_diversity(probs).sum()])
+        of_best = largest_diversity(probs, chosen.shape[1])
+        of_all = variance_diversity(probs)
+        self.diversity += torch.stack([d.double().sum() for d in (of_kept, of_all, of_best)])
 
     def reset(self) -> None:
         """Forget everything, in place."""
@@ -138,13 +143,12 @@ class Sums:
         drawn, applied = self.drawn.tolist(), self.applied.tolist()
         mean = (self.probability / self.drawn).tolist()
         images = int(self.images)
-        diversity = self.diversity if self.asked else torch.full((2,), torch.nan)
-        kept, everything = (diversity / max(images, 1)).tolist()
+        diversity = self.diversity if self.asked else torch.full((3,), torch.nan)
+        diversities = (diversity / max(images, 1)).tolist()
         return Record(
             images,
             dict(zip(self.names, applied, strict=True)),
             dict(zip(self.names, drawn, strict=True)),
             dict(zip(self.names, mean, strict=True)),
-            kept,
-            everything,
+            *diversities,
         )

@@ -22,9 +22,10 @@ from divaug.operations.checks import unknown_name
 from divaug.products import products_and_sums
 from divaug.randomness import Purpose, Stream, check_index, check_seed, check_step
 
-__all__ = ["METHODS", "Method", "select", "squared_distances"]
+__all__ = ["MAX_SUBSETS", "METHODS", "Method", "select", "squared_distances"]
 
 MAX_CANDIDATES = 64
+#: The most subsets that are tried one by one.
 MAX_SUBSETS = 20_000
 
 

@@ -18,6 +18,7 @@ class Kept:
         probability: operation → mean probability it was kept with.
         diversity_kept: mean Variance Diversity of the kept candidates.
         diversity_all: mean Variance Diversity of all candidates.
+        diversity_best: mean of the largest that any choice had had.
     """
 
     applied: Mapping[str, float]
@@ -25,6 +26,7 @@ class Kept:
     probability: Mapping[str, float]
     diversity_kept: float
     diversity_all: float
+    diversity_best: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,9 @@ def _kept(record: object) -> Kept | None:
     )
     if not applied.keys() == drawn.keys() == probability.keys():
         raise ValueError("`record` must name the same operations everywhere")
-    diversities = (_number(record, "diversity_kept"), _number(record, "diversity_all"))
-    return Kept(applied, drawn, probability, *diversities)
+    of_kept, of_all = _number(record, "diversity_kept"), _number(record, "diversity_all")
+    best = _number(record, "diversity_best") if "diversity_best" in record else math.nan
+    return Kept(applied, drawn, probability, of_kept, of_all, best)
 
 
 def _numbers(content: Mapping[str, Any], name: str) -> dict[str, float]:

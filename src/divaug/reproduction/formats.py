@@ -112,6 +112,8 @@ def _epoch_line(epoch: EpochRecord, names: Sequence[str]) -> dict[str, Any]:
             "diversity_kept": epoch.kept.diversity_kept,
             "diversity_all": epoch.kept.diversity_all,
         }
+        if math.isfinite(epoch.kept.diversity_best):  # older records, and long lists, have none
+            line["kept"]["diversity_best"] = epoch.kept.diversity_best
     return line
 
 
@@ -157,8 +159,9 @@ def _read_kept(content: Mapping[str, Any] | None, names: Sequence[str]) -> Kept 
         {n: _number(v) for n, v in zip(names, content[field], strict=True)}
         for field in ("applied", "drawn", "probability")
     )
-    diversities = (_number(content[field]) for field in ("diversity_kept", "diversity_all"))
-    return Kept(applied, drawn, probability, *diversities)
+    of_kept, of_all = _number(content["diversity_kept"]), _number(content["diversity_all"])
+    best = _number(content.get("diversity_best"))
+    return Kept(applied, drawn, probability, of_kept, of_all, best)
 
 
 def _read_measurement(

@@ -186,6 +186,12 @@ class RunRecord:
         return _mean([k.diversity_kept / k.diversity_all for k in kept if k.diversity_all > 0])
 
     @property
+    def reach_of_choice(self) -> float:
+        """Variance Diversity of the kept over the largest there was, mean over all epochs."""
+        kept = [e.kept for e in self.epochs if e.kept]
+        return _mean([k.diversity_kept / k.diversity_best for k in kept if k.diversity_best > 0])
+
+    @property
     def machine(self) -> str:
         """What the last start ran on."""
         return machine_of(self.starts[-1])

@@ -32,12 +32,14 @@ _COLUMNS = (
     number("pairs", "pairs"),
     spread("trained", "VD trained"),
     Column("choice", "VD kept ÷ all", lambda s: s.show(3), numeric=True),
+    Column("reach", "VD kept ÷ best", lambda s: s.show(3), numeric=True),
 )
 _NOTE = (
     "Mean ± sample standard deviation over n seeds. Over random: difference to the random choice "
     "with the same seeds, over so many pairs. VD trained: Variance Diversity of the views trained "
-    "on, in training mode; VD kept ÷ all: of the kept against all candidates as they were scored; "
-    "both are means over all epochs. A random choice is never scored."
+    "on, in training mode; VD kept ÷ all: of the kept against all candidates as they were scored, "
+    "and ÷ best: against the choice of as many that is most diverse, where that was recorded; all "
+    "are means over all epochs. A random choice is never scored."
 )
 
 
@@ -54,6 +56,7 @@ def _row(findings: Findings, row: str, name: str) -> dict[str, Any]:
         "pairs": over.n if over else None,
         "trained": summarize(run.trained_diversity for run in runs),
         "choice": summarize(run.gain_of_choice for run in runs),
+        "reach": summarize(run.reach_of_choice for run in runs),
     }
 
 
