@@ -175,6 +175,30 @@ def test_a_run_that_ended_without_a_record_is_not_trained_again(work):
     assert job.done(read_store(work.results))
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_run_that_lost_epochs_gets_no_record_and_keeps_its_network(work, ended):
+    """Its record could not be read, and would keep all others from being read."""
+    job, other = job_of("randaugment", epochs=3), job_of("none", epochs=1)
+    lean = replace(work, keep_networks=False)
+    go_through([other], lean, Tally())
+    for _ in range(0 if ended else 4):  # three steps an epoch
+        assert job.execute(replace(lean, until=1.0), Shelf(work.data)) is End.TIME_UP
+    if ended:
+        assert job.train(lean, Shelf(work.data)) is End.FINISHED
+    metrics = job.folder(work) / "metrics.jsonl"
+    text = metrics.read_text()
+    epochs = [line for line in text.splitlines(keepends=True) if '"epoch", ' in line]
+    metrics.write_text(epochs[-1] if ended else "")
+    tally = Tally()
+    go_through([job], lean, tally)
+    assert ("is not written" if ended else "lacks an epoch") in tally.failed[job.label]
+    assert set(read_store(work.results).runs) == {other.hash}
+    assert checkpoints.find(job.folder(work) / "checkpoints")
+    metrics.write_text(text)
+    go_through([job], lean, Tally())
+    assert len(read_store(work.results).runs[job.hash].epochs) == 3
+
+
 def test_another_interval_of_logging_is_no_other_run(work):
     stopped = job_of()
     assert stopped.execute(replace(work, until=1.0), Shelf(work.data)) is End.TIME_UP

@@ -180,6 +180,27 @@ def test_lost_checkpoints_do_not_start_a_run_over(tmp_path, stop):
         assert files_of(tmp_path / "run") == before
 
 
+@pytest.mark.parametrize("kept", [0, 2])
+def test_a_run_whose_record_lacks_epochs_before_the_checkpoint_does_not_go_on(tmp_path, kept):
+    """The file is missing, or its end is; what is left would make a run with too few epochs."""
+    recipe, metrics = toy_recipe(epochs=3), tmp_path / "run" / "metrics.jsonl"
+    whole = run(recipe, tmp_path / "whole")
+    run(recipe, tmp_path / "run", reporter=StopAfter(17))  # six steps an epoch
+    text = metrics.read_text()
+    if kept:
+        metrics.write_text("".join(text.splitlines(keepends=True)[:kept]))
+    else:
+        metrics.unlink()
+    before = files_of(tmp_path / "run")
+    message = r"metrics.jsonl lacks 2 of the epochs .* step 17 \(epoch 1 is the first\)"
+    with pytest.raises(ValueError, match=message):
+        run(recipe, tmp_path / "run", resume=True)
+    assert files_of(tmp_path / "run") == before
+    metrics.write_text(text)
+    assert run(recipe, tmp_path / "run", resume=True).test == whole.test
+    assert same_story(tmp_path / "whole", tmp_path / "run")
+
+
 def test_a_run_that_was_killed_before_its_first_checkpoint_begins_anew(tmp_path):
     recipe = toy_recipe(checkpoint_every=2)
     whole = run(recipe, tmp_path / "whole")

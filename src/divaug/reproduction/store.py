@@ -121,14 +121,23 @@ def read_store(folder: str | Path) -> Store:
 
 
 def save(folder: str | Path, record: RunRecord | MeasurementRecord | CostRecord) -> Path:
-    """Write a record, whole or not at all; returns its file."""
+    """Write a record, whole or not at all; returns its file.
+
+    Raises:
+        ValueError: it could not be read again, and nothing is written: one such file would keep
+            all others in the folder from being read.
+    """
     names: dict[type, Callable[..., str]] = {
         RunRecord: _run_name,
         MeasurementRecord: _measurement_name,
         CostRecord: _cost_name,
     }
-    path = Path(folder) / names[type(record)](record)
-    write_text(path, to_text(record))
+    path, text = Path(folder) / names[type(record)](record), to_text(record)
+    try:
+        from_text(text)
+    except ValueError as error:
+        raise ValueError(f"{path} is not written: its content {error}.") from None
+    write_text(path, text)
     return path
 
 

@@ -17,6 +17,7 @@ from divaug.training.assembly import Parts
 from divaug.training.checkpoints import Checkpoint
 from divaug.training.distributed import Processes, share_buffers
 from divaug.training.kept import load_kept, total_state
+from divaug.training.metrics import METRICS
 from divaug.training.runs import Run, read_metrics, read_result
 from divaug.training.step import TrainingStep
 
@@ -109,8 +110,11 @@ def load(folder: Path, found: Checkpoint, parts: Parts, processes: Processes) ->
         does.
 
     Raises:
-        ValueError: the checkpoint is another network's, or lacks something.
+        ValueError: the checkpoint is another network's, or lacks something, or the run's record
+            lacks epochs before it.
     """
+    lines = read_metrics(folder)
+    _check_record(folder, lines, found.step, parts.feed.steps)
     path = path_of(folder, found)
     step = parts.step
     checkpoints.load_network(step.evaluated, found.model, str(path))
@@ -135,10 +139,25 @@ def load(folder: Path, found: Checkpoint, parts: Parts, processes: Processes) ->
     # At the end of an epoch the number is that epoch's: the next one sets its own.
     step.epoch.fill_((found.step - 1) // parts.feed.steps)
     step.sums.copy_(sums if processes.first else torch.zeros_like(sums))
-    lines = read_metrics(folder)
     told = any(line["kind"] == "epoch" and line["step"] == found.step for line in lines)
     ended = told or found.step % parts.feed.steps != 0
     return Place(**(asdict(place) | {"spent": _spent(folder, place, lines)})), ended
+
+
+def _check_record(folder: Path, lines: list[dict[str, Any]], step: int, steps: int) -> None:
+    """Refuse to go on where epochs would be missing from the record for ever.
+
+    A run that is stopped while it evaluates has its checkpoint before the line of that epoch.
+    """
+    told = {line["step"] for line in lines if line["kind"] == "epoch"}
+    lost = [epoch for epoch in range(1, (step - 1) // steps + 1) if epoch * steps not in told]
+    if lost:
+        which = f"{len(lost)} of the epochs" if len(lost) > 1 else "an epoch"
+        raise ValueError(
+            f"{folder / METRICS} lacks {which} before the checkpoint of step {step} (epoch "
+            f"{lost[0]} is the first), and the run is left as it is; bring that file back whole, "
+            "or move the folder away to start over."
+        )
 
 
 def _spent(folder: Path, place: Place, lines: list[dict[str, Any]]) -> Mapping[str, float]:
