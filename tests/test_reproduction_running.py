@@ -273,6 +273,13 @@ def test_jobs_side_by_side_leave_the_same_records_and_one_may_fail(work, tmp_pat
     assert {run.side_by_side for run in read_store(alone.results).runs.values()} == {1}
 
 
+def test_a_run_without_neighbours_has_none_whatever_number_was_allowed(work):
+    jobs = [job_of("none", seed, epochs=1) for seed in (0, 1)]
+    for job in jobs:  # one of two is there when the second is asked for
+        go_through(jobs[: jobs.index(job) + 1], replace(work, side_by_side=3), Tally())
+    assert [run.side_by_side for run in read_store(work.results).runs.values()] == [1, 1]
+
+
 def test_the_watch_asks_once_and_only_when_it_is_time():
     with Interruption() as stop:
         stop.listen()

@@ -1,5 +1,7 @@
 """Timings: related within a batch alone, after a check of the kernels, with real sizes."""
 
+import csv
+import io
 from dataclasses import replace
 
 import pytest
@@ -14,7 +16,7 @@ from divaug.reproduction.targets import TARGETS
 from divaug.reproduction.targets.equal_cost import epochs_at_equal_cost
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training.hardware import Hardware
-from tests.reproduction_helpers import OPTIONS, PLACE
+from tests.reproduction_helpers import OPTIONS, PLACE, made_run
 
 WHERE = PLACE | {"python": "3.13", "packages": {"torch": "2.11", "divaug": "1"}}
 
@@ -52,6 +54,42 @@ def test_steps_are_related_to_the_base_of_their_own_batch():
     assert rows["AutoAugment"]["relative"] == "—, not run"
     assert "commit abc." in notes
     assert "commit def." in notes  # every environment is named
+
+
+def test_runs_whose_time_cannot_be_compared_are_not_called_not_run():
+    costs = (timed("randaugment", 2.0, "1"), timed("divaug", 8.0, "1"))
+    runs = [
+        made_run(epochs=200, augmenter=name)
+        for name in ("divaug", "randaugment", "default", "autoaugment")
+    ]
+    alone, shared, elsewhere, moved = (replace(run, starts=(WHERE,)) for run in runs)
+    other = WHERE | {"processor": "Other"}
+    shared, elsewhere = replace(shared, side_by_side=2), replace(elsewhere, starts=(other,))
+    moved = replace(moved, starts=(other, WHERE))  # its time is of both machines
+    found = {run.hash: run for run in (alone, shared, elsewhere, moved)}
+    store = replace(store_of(*costs), runs=found)
+    rows, _ = cost_table(store)
+    assert (rows["DivAug (k-means++)"]["total"], rows["DivAug (k-means++)"]["n"]) == (
+        "5 min 25 s",
+        "1",
+    )
+    assert (rows["RandAugment"]["total"], rows["RandAugment"]["n"]) == ("—, device shared", "0")
+    assert rows["default"]["total"] == rows["AutoAugment"]["total"] == "—, run elsewhere"
+    assert rows["PBA"]["total"] == "—, not run"
+    table = TARGETS["cost"].outcome(Options(), store).sheets[0].csv()
+    by_method = {row["method"]: row for row in csv.DictReader(io.StringIO(table))}
+    assert by_method["DivAug (k-means++)"]["total_mean"] == "325.0"
+    assert by_method["RandAugment"]["total_mean"] == ""
+
+
+def test_at_equal_cost_a_shared_device_is_told():
+    costs = (timed("randaugment", 2.0, "1"), timed("divaug", 8.0, "1"))
+    run = replace(made_run(epochs=800, augmenter="randaugment"), side_by_side=2)
+    store = replace(store_of(*costs), runs={run.hash: run})
+    (sheet, _) = TARGETS["equal-cost"].outcome(Options(), store).sheets
+    rows = {row[0]: row for row in sheet.table().rows}
+    assert rows["RandAugment"][-1] == "—, device shared"
+    assert rows["PBA"][-1] == "—"
 
 
 def test_other_modes_and_versions_have_tables_of_their_own():

@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.process import BaseProcess
 
 from divaug.reproduction.jobs import Job
@@ -63,7 +63,9 @@ def go_through(
     together = [job for job in waiting if not job.alone] if work.side_by_side > 1 else []
     alone = [job for job in waiting if job not in together]
     _one_by_one(alone, work, tally, Shelf(work.data, known, say), say)
-    _side_by_side(together, work, tally, known, say)
+    # What is left may be fewer than asked for: a run without neighbours has its time to itself.
+    most = max(1, min(work.side_by_side, len(together)))
+    _side_by_side(together, replace(work, side_by_side=most), tally, known, say)
 
 
 def _one_by_one(

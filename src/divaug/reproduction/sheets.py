@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from divaug.tables import Table
 
-__all__ = ["NOT_RUN", "Column", "Sheet", "Wide", "number", "percent", "spread"]
+__all__ = ["NOT_RUN", "Absent", "Column", "Sheet", "Wide", "number", "percent", "spread"]
 
 #: Stands where nothing was run; a cell is never filled in from its neighbours.
 NOT_RUN = "—, not run"
@@ -21,6 +21,17 @@ class Wide(Protocol):
 
     def parts(self) -> Mapping[str, float | None]:
         """End of the column's name → number; None for none."""
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A value that is not there for a reason of its own; nothing where programs read it.
+
+    Args:
+        reason: what people read in its place.
+    """
+
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,7 @@ class Sheet:
         name: of its file.
         title: what it shows.
         columns: in order.
-        rows: key → value; a key that is missing, None or NaN has no value.
+        rows: key → value; a key that is missing, None, NaN or `Absent` has no value.
         notes: sentences below it.
     """
 
@@ -100,11 +111,14 @@ class Sheet:
 
 def _text(column: Column, row: Mapping[str, Any]) -> str:
     value = row.get(column.key)
+    if isinstance(value, Absent):
+        return value.reason
     return column.missing if _nothing(value) else column.show(value)
 
 
 def _nothing(value: object) -> bool:
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+    empty = value is None or value == "" or isinstance(value, Absent)
+    return empty or (isinstance(value, float) and math.isnan(value))
 
 
 def _headers(key: str, ends: Sequence[str]) -> Sequence[str]:
@@ -114,5 +128,5 @@ def _headers(key: str, ends: Sequence[str]) -> Sequence[str]:
 def _cells(value: Any, ends: Sequence[str]) -> Sequence[Any]:
     if not ends:
         return ["" if _nothing(value) else value]
-    parts = {"n": 0} if value is None else value.parts()
+    parts = {"n": 0} if _nothing(value) else value.parts()
     return ["" if _nothing(parts.get(end)) else parts[end] for end in ends]

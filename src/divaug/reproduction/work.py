@@ -45,7 +45,7 @@ class Work:
         device: "cpu" or "cuda"; None for a GPU where there is one.
         eager: whether to do without compilation and CUDA graphs.
         until: seconds since 1970 at which to stop; None for never.
-        side_by_side: how many jobs share the device.
+        side_by_side: how many jobs share the device at most.
         keep_networks: whether finished runs keep their last checkpoint; those that measure others
             always do.
     """

@@ -12,17 +12,20 @@ from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import METHODS
 from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import Drawing, Outcome, short_commit
-from divaug.reproduction.records import CostRecord, setting_of
-from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
-from divaug.reproduction.summaries import summarize
+from divaug.reproduction.records import CostRecord, RunRecord, setting_of
+from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number
+from divaug.reproduction.summaries import Summary, summarize
 from divaug.reproduction.targets.base import Plan, Target, exists
 
-__all__ = ["TARGET", "timings"]
+__all__ = ["TARGET", "time_alone", "timings"]
 
 _BASE = "randaugment"
 _PARTS = ("data loading", "expand", "score", "select", "forward", "backward", "optimiser")
 # Stands for the ratio of two times that were taken at different times.
 _APART = "—, timed apart"
+# Stand for the time of runs that cannot be compared.
+_SHARED = Absent("—, device shared")
+_ELSEWHERE = Absent("—, run elsewhere")
 
 
 def _ratio(value: float | str) -> str:
@@ -63,6 +66,12 @@ def timings(plan: Plan, base: str) -> list[Job]:
     ]
 
 
+def time_alone(runs: Sequence[RunRecord]) -> Summary | Absent | None:
+    """Mean time of the runs that had the device to themselves; None for no runs."""
+    alone = summarize(run.working_seconds for run in runs if run.side_by_side == 1)
+    return _SHARED if runs and alone is None else alone
+
+
 def _analyse(findings: Findings) -> Outcome:
     row = (findings.options.rows or findings.target_rows)[0]
     settings = list(dict.fromkeys(s for n in findings.methods for s in findings.settings(row, n)))
@@ -91,16 +100,14 @@ def _sheet(findings: Findings, row: str, setting: str, found: _Found, suffix: st
 
 def _row(findings: Findings, row: str, name: str, setting: str, found: _Found) -> dict[str, Any]:
     own, base = found[name]
-    alone = [
-        run.working_seconds
-        for run in findings.runs(row, name)
-        if run.side_by_side == 1 and setting_of(run.starts[-1]) == setting
-    ]
+    runs = findings.runs(row, name)
+    here = [run for run in runs if all(setting_of(start) == setting for start in run.starts)]
+    total = time_alone(here)
     line: dict[str, Any] = {
         "method": findings.title(row, name),
         "paper": paper.cost(name),
-        "total": summarize(alone),
-        "n": len(alone),
+        "total": _ELSEWHERE if runs and not here else total,
+        "n": total.n if isinstance(total, Summary) else 0,
     }
     if own is None:
         return line

@@ -14,7 +14,7 @@ from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Plan, Target
-from divaug.reproduction.targets.cost import timings
+from divaug.reproduction.targets.cost import time_alone, timings
 from divaug.reproduction.timing import this_setting
 
 __all__ = ["TARGET"]
@@ -84,7 +84,6 @@ def _row(findings: Findings, row: str, name: str, setting: str) -> dict[str, Any
     own, reference = findings.related_costs(row, name, _REFERENCE, setting)
     runs = _runs(findings, row, name, setting)
     accuracy, usual = summarize(r.accuracy for r in runs), findings.accuracy(row, name)
-    alone = [run.working_seconds for run in runs if run.side_by_side == 1]
     return {
         "method": findings.title(row, name),
         "cost": own.step_ms["median"] / reference.step_ms["median"] if own and reference else None,
@@ -93,7 +92,7 @@ def _row(findings: Findings, row: str, name: str, setting: str) -> dict[str, Any
         "n": accuracy.n if accuracy else 0,
         "usual": usual,
         "n_usual": usual.n if usual else 0,
-        "total": summarize(alone),
+        "total": time_alone(runs),
     }
 
 
