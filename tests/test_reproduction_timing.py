@@ -52,8 +52,8 @@ def test_steps_are_related_to_the_base_of_their_own_batch():
     assert rows["PBA"]["relative"] == rows["PBA"]["memory_relative"] == "—, timed apart"
     assert rows["PBA"]["step_ms"] == "5.00"
     assert rows["AutoAugment"]["relative"] == "—, not run"
-    assert "commit abc." in notes
-    assert "commit def." in notes  # every environment is named
+    assert "5 timings on Some CPU, 2 threads; Python 3.13, torch 2.11, divaug 1; " in notes
+    assert "commits abc, def; `divaug`." in notes  # every environment is named
 
 
 def test_runs_whose_time_cannot_be_compared_are_not_called_not_run():

@@ -1,6 +1,6 @@
 """What a target comes to: tables, claims that come out or not, and figures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from divaug.reporting.table import duration
 from divaug.reproduction.methods import method
-from divaug.reproduction.records import RunRecord
+from divaug.reproduction.origins import command_of, origin, short_commit, versions_of
+from divaug.reproduction.records import CostRecord, MeasurementRecord, RunRecord, machine_of
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
 from divaug.reproduction.verdicts import UNDECIDED, Verdict
 
@@ -19,7 +20,6 @@ __all__ = [
     "claims_sheet",
     "provenance",
     "runs_sheet",
-    "short_commit",
 ]
 
 
@@ -130,17 +130,13 @@ def runs_sheet(runs: Sequence[RunRecord]) -> Sheet:
     )
     notes = (
         "The last epoch is reported; nothing was chosen with the test set. Times of runs that "
-        "shared their device (side by side) are longer than they would be alone.",
+        "shared their device (side by side) are longer than they would be alone. Where the starts "
+        "of a run differ, all are named in their order.",
     )
     return Sheet("runs", "The runs", columns, tuple(map(_run_row, runs)), notes)
 
 
 def _run_row(run: RunRecord) -> dict[str, Any]:
-    last = run.starts[-1]
-    packages = last.get("packages", {})
-    versions = {"Python": last.get("python"), "CUDA": last.get("cuda")}
-    versions |= {name: packages.get(name) for name in ("torch", "triton", "divaug")}
-    commits = dict.fromkeys(short_commit(start) for start in run.starts)
     few = run.few_labels
     return {
         "network": f"{run.recipe.dataset}, {run.recipe.model}",
@@ -154,43 +150,29 @@ def _run_row(run: RunRecord) -> dict[str, Any]:
         "loss": run.last.loss,
         "seconds": run.working_seconds,
         "side_by_side": run.side_by_side,
-        "machine": run.machine,
-        "precision": last.get("precision"),
-        "versions": ", ".join(f"{name} {value}" for name, value in versions.items() if value),
-        "commit": ", ".join(commits),
+        "machine": _each(run, machine_of, ", then "),
+        "precision": _each(run, lambda start: start.get("precision") or "", ", then "),
+        "versions": _each(run, versions_of, ", then "),
+        "commit": _each(run, short_commit),
         "hash": run.hash,
-        "command": _command(last),
+        "command": _each(run, command_of, "; "),
     }
 
 
-def provenance(runs: Sequence[RunRecord]) -> str:
-    """One sentence on where the runs behind a table ran; empty for no runs."""
-    if not runs:
-        return ""
-    rows = [_run_row(run) for run in runs]
+def _each(run: RunRecord, of: Callable[[Mapping[str, Any]], str], between: str = ", ") -> str:
+    """What the starts of a run have, a value once."""
+    return between.join(value for value in dict.fromkeys(map(of, run.starts)) if value)
 
-    def all_of(key: str) -> str:
-        return "; ".join(dict.fromkeys(str(row[key]) for row in rows))
 
-    plural = "s" if len(runs) > 1 else ""
-    commands = "; ".join(f"`{command}`" for command in dict.fromkeys(r["command"] for r in rows))
-    return (
-        f"{len(runs)} run{plural} on {all_of('machine')} ({all_of('precision')}); "
-        f"{all_of('versions')}; commit {all_of('commit')}; {commands}."
+def provenance(
+    runs: Sequence[RunRecord],
+    measured: Sequence[MeasurementRecord] = (),
+    timed: Sequence[CostRecord] = (),
+) -> str:
+    """A sentence each on where runs, measurements and timings were made; empty for none."""
+    sentences = (
+        origin("run", [run.starts for run in runs], "`runs.csv`"),
+        origin("measurement", [[one.environment] for one in measured], "`measurements/`"),
+        origin("timing", [[cost.environment] for cost in timed], "`costs/`"),
     )
-
-
-def short_commit(environment: Mapping[str, Any]) -> str:
-    """The commit in twelve digits, with the mark of a changed checkout.
-
-    Example:
-        >>> short_commit({"commit": "0123456789abcdef+changes"})
-        '0123456789ab+changes'
-    """
-    number, plus, changes = str(environment.get("commit") or "unknown").partition("+")
-    return f"{number[:12]}{plus}{changes}"
-
-
-def _command(start: Mapping[str, Any]) -> str:
-    program, *words = start.get("command") or ["divaug"]
-    return " ".join(["divaug" if program.startswith("__main__") else program, *words])
+    return " ".join(sentence for sentence in sentences if sentence)

@@ -18,7 +18,14 @@ from divaug.reproduction.outcomes import (
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
 from divaug.reproduction.summaries import Summary
 from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind, scorers
-from divaug.reproduction.targets.measured import LIMITS, Seen, correlations_sheet, look, ordered
+from divaug.reproduction.targets.measured import (
+    LIMITS,
+    Seen,
+    correlations_sheet,
+    look,
+    measurements_behind,
+    ordered,
+)
 
 __all__ = ["TARGET"]
 
@@ -56,12 +63,13 @@ def _analyse(findings: Findings) -> Outcome:
         for scorer in SCORERS
     }
     runs, first = runs_behind(findings, [row], SCORERS), seen["none"]
+    where = provenance(runs, measurements_behind(findings, row, SCORERS))
     main = Sheet(
         "affinity",
         f"Affinity and diversity, {row}",
         _COLUMNS,
         tuple(_row(one, scorer) for scorer in SCORERS for one in seen[scorer]),
-        tuple(note for note in (_NOTE, LIMITS, provenance(runs)) if note),
+        tuple(note for note in (_NOTE, LIMITS, where) if note),
     )
     correlations = correlations_sheet(
         first,

@@ -11,7 +11,7 @@ from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import METHODS
 from divaug.reproduction.options import recipe_of
-from divaug.reproduction.outcomes import Drawing, Outcome, short_commit
+from divaug.reproduction.outcomes import Drawing, Outcome, provenance
 from divaug.reproduction.records import CostRecord, RunRecord, setting_of
 from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number
 from divaug.reproduction.summaries import Summary, summarize
@@ -94,7 +94,8 @@ _Found = dict[str, tuple[CostRecord | None, CostRecord | None]]
 def _sheet(findings: Findings, row: str, setting: str, found: _Found, suffix: str) -> Sheet:
     rows = tuple(_row(findings, row, name, setting, found) for name in findings.methods)
     title = f"Cost of training, {row}" + (f", {setting}" if setting else "")
-    notes = [_NOTE, _where([cost for pair in found.values() for cost in pair if cost])]
+    costs = {cost.hash: cost for pair in found.values() for cost in pair if cost}
+    notes = [_NOTE, provenance((), timed=list(costs.values()))]
     return Sheet(f"cost{suffix}", title, _COLUMNS, rows, tuple(note for note in notes if note))
 
 
@@ -136,18 +137,6 @@ def _parts_sheet(findings: Findings, row: str, setting: str, found: _Found, suff
     title = f"The parts of a step, {row}" + (f", {setting}" if setting else "")
     note = "Each part timed alone; counting and copies make up the rest of a step."
     return Sheet(f"parts{suffix}", title, columns, rows, (note,))
-
-
-def _where(costs: Sequence[CostRecord]) -> str:
-    """Every environment that something was measured in."""
-    return " ".join(dict.fromkeys(_place(cost) for cost in costs))
-
-
-def _place(cost: CostRecord) -> str:
-    env = cost.environment
-    packages = ", ".join(f"{name} {value}" for name, value in env["packages"].items())
-    commit = short_commit(env)
-    return f"Measured on {cost.machine}; Python {env['python']}, {packages}; commit {commit}."
 
 
 def _draw(findings: Findings, row: str, setting: str, found: _Found, suffix: str) -> list[Drawing]:

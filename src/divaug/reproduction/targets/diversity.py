@@ -17,7 +17,14 @@ from divaug.reproduction.outcomes import (
 )
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent, spread
 from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind, scorers
-from divaug.reproduction.targets.measured import LIMITS, Seen, correlations_sheet, look, ordered
+from divaug.reproduction.targets.measured import (
+    LIMITS,
+    Seen,
+    correlations_sheet,
+    look,
+    measurements_behind,
+    ordered,
+)
 from divaug.reproduction.verdicts import both
 
 __all__ = ["TARGET"]
@@ -81,7 +88,8 @@ def _sheet(findings: Findings, row: str, seen: Sequence[Seen]) -> Sheet:
         )
     images = max([one.images for one in seen], default=0)
     counted = f"Measured on {images:,} training images." if images else ""
-    where = provenance(runs_behind(findings, [row], [_SCORER]))
+    runs = runs_behind(findings, [row], [_SCORER])
+    where = provenance(runs, measurements_behind(findings, row, [_SCORER]))
     notes = tuple(note for note in (_NOTE, LIMITS, counted, where) if note)
     return Sheet("diversity", f"Diversity and gain, {row}", _COLUMNS, tuple(rows), notes)
 

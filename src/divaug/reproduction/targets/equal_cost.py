@@ -102,7 +102,10 @@ def _analyse(findings: Findings) -> Outcome:
     runs = [run for n in findings.methods for run in _runs(findings, row, n, setting)]
     rows = tuple(_row(findings, row, name, setting) for name in findings.methods)
     timed = f"Steps were timed on {setting}." if setting else ""
-    notes = tuple(note for note in (_NOTE, timed, provenance(runs)) if note)
+    pairs = [findings.related_costs(row, n, _REFERENCE, setting) for n in findings.methods]
+    costs = {cost.hash: cost for pair in pairs for cost in pair if cost}
+    where = provenance(runs, timed=list(costs.values()))
+    notes = tuple(note for note in (_NOTE, timed, where) if note)
     main = Sheet("equal-cost", f"Every method at DivAug's step time, {row}", _COLUMNS, rows, notes)
     return Outcome(
         TARGET.name,

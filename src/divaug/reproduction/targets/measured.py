@@ -5,11 +5,20 @@ from dataclasses import dataclass
 
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.methods import method
+from divaug.reproduction.records import MeasurementRecord
 from divaug.reproduction.sheets import Column, Sheet, number
 from divaug.reproduction.summaries import Summary, correlate, summarize
 from divaug.reproduction.verdicts import Verdict, above, both
 
-__all__ = ["FIGURE_METHODS", "LIMITS", "Seen", "correlations_sheet", "look", "ordered"]
+__all__ = [
+    "FIGURE_METHODS",
+    "LIMITS",
+    "Seen",
+    "correlations_sheet",
+    "look",
+    "measurements_behind",
+    "ordered",
+]
 
 #: The five methods of the paper's figures on diversity.
 FIGURE_METHODS = ("default", "autoaugment", "fast-autoaugment", "randaugment", "divaug")
@@ -68,6 +77,14 @@ def look(findings: Findings, row: str, scorer: str, name: str) -> Seen:
 
 
 _Value = Callable[[Seen], Summary | None]
+
+
+def measurements_behind(
+    findings: Findings, row: str, scorers: Sequence[str]
+) -> list[MeasurementRecord]:
+    """Every measurement of the methods by the networks of some scorers."""
+    names = findings.methods
+    return [one for s in scorers for name in names for one in findings.measurements(row, s, name)]
 
 
 def correlations_sheet(seen: Sequence[Seen], pairs: Sequence[tuple[str, _Value, _Value]]) -> Sheet:

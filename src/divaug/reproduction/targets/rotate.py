@@ -17,6 +17,7 @@ from divaug.reproduction.outcomes import (
 from divaug.reproduction.sheets import Sheet, number, percent, spread
 from divaug.reproduction.summaries import correlate, summarize
 from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind, scorers
+from divaug.reproduction.targets.measured import measurements_behind
 from divaug.reproduction.verdicts import rises_together
 
 __all__ = ["TARGET"]
@@ -68,7 +69,8 @@ def _analyse(findings: Findings) -> Outcome:
         rises_together(found),
         found.show(),
     )
-    notes = tuple(note for note in (_NOTE, provenance(runs)) if note)
+    where = provenance(runs, measurements_behind(findings, row, [_SCORER]))
+    notes = tuple(note for note in (_NOTE, where) if note)
     main = Sheet("rotate", f"Rotate alone, {row}", _COLUMNS, rows, notes)
     sheets = (main, claims_sheet([claim]))
     return Outcome(
