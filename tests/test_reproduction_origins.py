@@ -47,7 +47,7 @@ def test_a_single_command_stands_as_it_was_given():
 
 def test_an_option_that_some_lack_or_repeat_differs():
     commands = ("divaug a --row x --method p", "divaug a --row x --method p --method q",
-                "divaug a --row x --method=p --eager", "divaug b --row y")  # fmt: skip
+                "divaug a --row x --method p --eager", "divaug b --row y")  # fmt: skip
     text = origin("run", [[started(command)] for command in commands], "here")
     assert "`divaug a --row x` with various `--method`, `--eager`, `divaug b --row y` (see" in text
 

@@ -101,13 +101,18 @@ def _commands(starts: Sequence[Environment], listed: str) -> str:
         kinds.setdefault(head, []).append(options)
     texts, any_differs = [], False
     for head, commands in kinds.items():
-        shared = [one for one in commands[0] if all(one in options for options in commands)]
-        others = [one for options in commands for one in options if one not in shared]
-        names = dict.fromkeys(f"`{one.split()[0].partition('=')[0]}`" for one in others)
+        every = [one for one in commands[0] if all(one in options for options in commands)]
+        others = [one for options in commands for one in options if one not in every]
+        names = dict.fromkeys(map(_name, others))
+        shared = [one for one in every if _name(one) not in names]  # one may be given repeatedly
         any_differs |= bool(names)
         text = f"`{' '.join([*head, *shared])}`"
-        texts.append(f"{text} with various {', '.join(names)}" if names else text)
+        texts.append(f"{text} with various {', '.join(f'`{n}`' for n in names)}" if names else text)
     return ", ".join(texts) + (f" (see {listed})" if any_differs else "")
+
+
+def _name(option: str) -> str:
+    return option.split()[0].partition("=")[0]
 
 
 def _split(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
