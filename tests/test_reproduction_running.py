@@ -16,6 +16,7 @@ from PIL import Image
 import divaug
 from divaug.reproduction.jobs import MeasureJob, TrainJob
 from divaug.reproduction.options import DEMO_ROW, recipe_of
+from divaug.reproduction.reproduction import list_target
 from divaug.reproduction.running import Tally, go_through
 from divaug.reproduction.store import read_store
 from divaug.reproduction.watching import Watch
@@ -243,6 +244,24 @@ def test_a_measurement_trains_a_lost_network_again_and_leaves_its_record(work, l
     assert job.done(read_store(work.results))
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert checkpoints.find(scorer.folder(work) / "checkpoints")
+
+
+def test_a_network_that_must_be_trained_again_is_no_job_that_is_done(work):
+    options = replace(OPTIONS, epochs=1, methods=("randaugment",))
+    jobs = [job_of(name, epochs=1) for name in ("none", "randaugment")]
+    go_through(jobs, work, Tally())
+
+    def states():
+        table = list_target("diversity", options, work)
+        return [row[2] for row in table.rows], table.notes[0]
+
+    assert states() == (["done", "done", "to do"], "Still to do: 1 of 3.")
+    shutil.rmtree(work.runs)
+    again = ["to do, its network is needed", "done", "to do"]
+    assert states() == (again, "Still to do: 2 of 3.")
+    go_through([MeasureJob(jobs[0].recipe, "randaugment")], work, Tally())
+    shutil.rmtree(work.runs)  # nothing is left to measure with it
+    assert states() == (["done"] * 3, "Still to do: 0 of 3.")
 
 
 def test_a_measurement_records_a_finished_run_before_it_trains_it_again(work):

@@ -1,7 +1,7 @@
 """How long jobs will take, from steps that were timed on the same kind of machine."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -124,18 +124,35 @@ def _read_cases(path: Path) -> Sequence[Mapping[str, Any]]:
     return cases
 
 
-def list_jobs(jobs: Sequence[Job], store: Store, estimator: Estimator, later: str = "") -> Table:
-    """The list with an estimate of time for what is still to do."""
-    rows, total, unknown = [], 0.0, list[Job]()
+def list_jobs(
+    jobs: Sequence[Job],
+    store: Store,
+    estimator: Estimator,
+    later: str = "",
+    again: Set[str] = frozenset(),
+) -> Table:
+    """The list with an estimate of time for what is still to do.
+
+    Args:
+        jobs: all of them.
+        store: says which are done.
+        estimator: knows times.
+        later: what follows from them, in words.
+        again: hashes of runs with a record that are trained again for their network.
+    """
+    rows, total, unknown, waiting = [], 0.0, list[Job](), 0
     for i, job in enumerate(jobs, 1):
-        done = job.done(store)
+        repeated = job.hash in again
+        done = job.done(store) and not repeated
+        waiting += not done
         seconds = None if done else estimator.seconds(job)
         total += seconds or 0.0
         if not done and seconds is None:
             unknown.append(job)
         about = "" if done else "unknown" if seconds is None else f"about {duration(seconds)}"
-        rows.append((str(i), job.label, "done" if done else "to do", about, job.hash))
-    notes = [f"Still to do: {sum(row[2] == 'to do' for row in rows)} of {len(rows)}."]
+        state = "done" if done else "to do, its network is needed" if repeated else "to do"
+        rows.append((str(i), job.label, state, about, job.hash))
+    notes = [f"Still to do: {waiting} of {len(rows)}."]
     if total:
         notes.append(f"Trainings take about {duration(total)}, evaluations not counted.")
     if unknown:

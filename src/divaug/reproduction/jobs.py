@@ -1,6 +1,7 @@
 """Jobs: train a cell, measure an augmenter; steps are timed in `batches`."""
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
@@ -20,7 +21,7 @@ from divaug.training.environment import environment
 from divaug.training.hardware import Hardware
 from divaug.training.runs import read_metrics, read_recipe
 
-__all__ = ["Job", "MeasureJob", "TrainJob"]
+__all__ = ["Job", "MeasureJob", "TrainJob", "trained_again"]
 
 
 class Job(Protocol):
@@ -75,6 +76,12 @@ class TrainJob:
     def folder(self, work: Work) -> Path:
         """Where the run lies."""
         return work.runs / f"{self.recipe.name}-seed{self.recipe.seed}-{self.hash}"
+
+    def has_network(self, work: Work) -> bool:
+        """Whether the run has ended and its network is still there."""
+        folder = self.folder(work)
+        ended = _reached_end(folder, self.recipe)
+        return ended and bool(checkpoints.find(folder / "checkpoints"))
 
     def execute(self, work: Work, shelf: Shelf) -> End:
         """Train from the start or from the last checkpoint, then write the record."""
@@ -174,11 +181,12 @@ class MeasureJob:
         """Train the network where it is not at hand; a record that is there stays as it is."""
         training = TrainJob(self.scorer)
         folder = training.folder(work)
-        ended = _reached_end(folder, self.scorer)
-        if ended and checkpoints.find(folder / "checkpoints"):
+        if training.has_network(work):
             return End.FINISHED
         recorded = training.done(read_store(work.results))
-        if ended:  # its network was removed: nothing is left that could go on
+        if _reached_end(
+            folder, self.scorer
+        ):  # its network was removed: nothing is left that could go on
             if not recorded:
                 training.record(work, shelf)
                 recorded = True
@@ -187,6 +195,13 @@ class MeasureJob:
         if end is End.FINISHED and not recorded:
             training.record(work, shelf)
         return end
+
+
+def trained_again(jobs: Sequence[Job], store: Store, work: Work) -> set[str]:
+    """Hashes of recorded runs whose network is gone, and is needed by a measurement to come."""
+    waiting = [job for job in jobs if isinstance(job, MeasureJob) and not job.done(store)]
+    needed = [TrainJob(recipe) for recipe in dict.fromkeys(job.scorer for job in waiting)]
+    return {job.hash for job in needed if job.done(store) and not job.has_network(work)}
 
 
 def _reached_end(folder: Path, recipe: Recipe) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from divaug.reproduction.estimates import Estimator, list_jobs
-from divaug.reproduction.jobs import Job
+from divaug.reproduction.jobs import Job, trained_again
 from divaug.reproduction.options import Options
 from divaug.reproduction.outcomes import Outcome
 from divaug.reproduction.running import Tally, go_through
@@ -102,4 +102,5 @@ def list_target(name: str, options: Options, work: Work, machine: str | None = N
     jobs: list[Job] = [job for stage in chosen.stages for job in stage(plan)]
     waiting = any(not job.done(store) for job in chosen.stages[0](plan))
     later = chosen.later if waiting else ""
-    return list_jobs(jobs, store, Estimator(store, work.device, machine), later)
+    again = trained_again(jobs, store, work)
+    return list_jobs(jobs, store, Estimator(store, work.device, machine), later, again)
