@@ -200,6 +200,19 @@ def test_a_run_that_lost_epochs_gets_no_record_and_keeps_its_network(work, ended
     assert len(read_store(work.results).runs[job.hash].epochs) == 3
 
 
+def test_a_folder_that_lost_its_recipe_is_not_removed_with_its_checkpoints(work):
+    job, tally = job_of("none"), Tally()
+    assert job.execute(replace(work, until=1.0), Shelf(work.data)) is End.TIME_UP
+    path = job.folder(work) / "recipe.json"
+    text = path.read_text()
+    path.unlink()
+    go_through([job], work, tally)
+    assert "has checkpoints and no recipe.json" in tally.failed[job.label]
+    path.write_text(text)
+    assert job.execute(work, Shelf(work.data)) is End.FINISHED
+    assert len(read_store(work.results).runs[job.hash].starts) == 2  # it went on
+
+
 def test_another_interval_of_logging_is_no_other_run(work):
     stopped = job_of()
     assert stopped.execute(replace(work, until=1.0), Shelf(work.data)) is End.TIME_UP

@@ -106,6 +106,7 @@ class TrainJob:
         if _reached_end(folder, recipe):
             return End.FINISHED
         if folder.exists() and not begun:  # a start that came to nothing
+            _check_unbegun(folder)
             shutil.rmtree(folder)
         # Noted before the first step: a start that is killed has shared the device too.
         watch = Watch(work.until, lambda: note_neighbours(folder, work.side_by_side))
@@ -207,6 +208,14 @@ def trained_again(jobs: Sequence[Job], store: Store, work: Work) -> set[str]:
 def _reached_end(folder: Path, recipe: Recipe) -> bool:
     epochs = [line["epoch"] for line in read_metrics(folder) if line["kind"] == "epoch"]
     return bool(epochs) and epochs[-1] + 1 == recipe.epochs
+
+
+def _check_unbegun(folder: Path) -> None:
+    if checkpoints.find(folder / "checkpoints"):
+        raise ValueError(
+            f"{folder} has checkpoints and no recipe.json, and is left as it is; bring that file "
+            "back, or move the folder away to start over."
+        )
 
 
 def _trim(folder: Path, kept: int) -> None:
