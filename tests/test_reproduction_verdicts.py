@@ -22,7 +22,7 @@ from divaug.reproduction.verdicts import (
     rises_together,
     student,
 )
-from tests.reproduction_helpers import made_run
+from tests.reproduction_helpers import PLACE, made_run
 from tests.test_reproduction_records import MEASUREMENT
 
 
@@ -128,7 +128,7 @@ def test_the_random_baseline_is_beaten_beyond_the_spread_or_not_at_all(differenc
 
 def measured(name, seed, value):
     values = replace(MEASUREMENT.values, variance_diversity=value)
-    return MeasurementRecord(replace(MEASUREMENT.scorer, seed=seed), name, values, {})
+    return MeasurementRecord(replace(MEASUREMENT.scorer, seed=seed), name, values, PLACE)
 
 
 @pytest.mark.parametrize(("networks", "verdict"), [(1, "undecided"), (3, "yes")])
