@@ -185,9 +185,8 @@ class MeasureJob:
         if training.has_network(work):
             return End.FINISHED
         recorded = training.done(read_store(work.results))
-        if _reached_end(
-            folder, self.scorer
-        ):  # its network was removed: nothing is left that could go on
+        if _reached_end(folder, self.scorer):
+            # Its network was removed: nothing is left that could go on.
             if not recorded:
                 training.record(work, shelf)
                 recorded = True
