@@ -97,8 +97,9 @@ def render(
 
 
 def _at_a_word(images: Tensor) -> Tensor:
-    """Images that begin where a word of four bytes may: the kernels read bytes by fours."""
-    return images.clone() if images.data_ptr() % 4 else images
+    """Images that begin where a word of four bytes may, where rows are whole words: see `quads`."""
+    read_by_words = images.shape[-1] % 4 == 0
+    return images.clone() if read_by_words and images.data_ptr() % 4 else images
 
 
 def jitter(images: Tensor, operation: Tensor, factor: Tensor) -> Tensor:
