@@ -30,7 +30,7 @@ class StandIn:
         self._call = call
         monkeypatch.setattr(graphs.torch, "cuda", self)
 
-    def CUDAGraph(self):  # noqa: N802
+    def CUDAGraph(self):  # noqa: N802 (torch's name)
         outer = self
 
         class Graph:
@@ -46,7 +46,7 @@ class StandIn:
         yield
         self.recording = False
 
-    def Stream(self):  # noqa: N802
+    def Stream(self):  # noqa: N802 (torch's name)
         class Stream:
             def wait_stream(self, other):
                 pass

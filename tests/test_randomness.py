@@ -216,12 +216,12 @@ def global_states():
 def reseed(seed):
     torch.manual_seed(seed)
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002
+    np.random.seed(seed)  # noqa: NPY002 (as above)
 
 
 @pytest.fixture
 def _global_generators_restored():
-    saved = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002
+    saved = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002 (as above)
     yield
     torch.set_rng_state(saved[0])
     random.setstate(saved[1])

@@ -28,6 +28,7 @@ def build_network(recipe: Recipe, data: Dataset | ImageFiles, hardware: Hardware
     """The network of a recipe for a dataset, on its device."""
     network = models.build(recipe.model, data.num_classes, len(data.mean), seed=recipe.seed)
     layout = torch.channels_last if hardware.channels_last else torch.contiguous_format
+    # torch's types know `to` with a device or with a layout, not with both.
     return network.to(device=hardware.device, memory_format=layout)  # type: ignore[call-overload, no-any-return]
 
 
