@@ -31,6 +31,7 @@ def test_one_value_has_no_spread_and_none_has_no_mean():
     assert summarize([0.5]) == Summary(0.5, None, 1)
     assert "±" not in summarize([0.5]).show()
     assert "±" in summarize([0.5, 0.6]).show()
+    assert Summary(-0.0004, None, 1).show(2, sign=True) == "+0.00"  # not "-0.00"
     assert summarize([]) is None
     assert summarize([math.nan]) is None
 

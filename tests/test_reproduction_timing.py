@@ -9,6 +9,7 @@ import torch
 
 from divaug.reproduction import timing
 from divaug.reproduction.batches import TimeJob
+from divaug.reproduction.durations import durations_sheet
 from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, TRAIN_IMAGES, Options, recipe_of
 from divaug.reproduction.records import CostRecord
 from divaug.reproduction.store import Store, read_store
@@ -171,3 +172,16 @@ def test_memory_is_that_of_as_many_images_as_are_trained_on(options, images, mon
     monkeypatch.setattr(timing, "random_data", stop)
     with pytest.raises(AskedError, match=f"^{images}$"):
         timing.time_step(recipe_of(PAPER_ROW, "divaug", 0, options), "cpu", batch="1")
+
+
+def test_a_whole_run_takes_the_sum_of_its_kinds_of_work():
+    alone = replace(made_run(), time={"start_up": 67.4, "training": 978.6, "checkpoints": 6.8})
+    shared = replace(made_run(seed=1), side_by_side=2)
+    resumed = replace(made_run(seed=2), starts=(PLACE, PLACE))
+    table = durations_sheet([alone, shared, resumed]).table()
+    assert [row[2] for row in table.rows] == ["0"]  # times of the others are not those of one run
+    shown = dict(zip(table.columns, table.rows[0], strict=True))
+    assert shown["start-up"] == "1 min 07 s"
+    assert shown["evaluation"] == "—"
+    assert shown["whole run"] == "17 min 33 s"
+    assert "1 run on Some CPU" in " ".join(table.notes)

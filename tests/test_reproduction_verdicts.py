@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from divaug.reproduction.methods import RULES
 from divaug.reproduction.options import PAPER_ROW, Options
 from divaug.reproduction.records import MeasurementRecord
 from divaug.reproduction.store import Store
@@ -149,6 +150,30 @@ def test_a_run_of_one_epoch_has_no_change_to_show():
     assert claims_of("evolution", runs)[f"the share of {RISING[0]} rises"] == "undecided"
     short = [replace(run, epochs=run.epochs[-1:]) for run in runs]
     assert set(claims_of("evolution", short).values()) == {"—, not run"}
+
+
+def test_a_change_without_its_control_says_what_is_missing():
+    store = Store(runs={run.hash: run for run in [made_run(200)]})
+    sheet = TARGETS["evolution"].outcome(Options(), store).sheets[1]
+    for row in sheet.rows:
+        assert row["holds"] == "—, not run"
+        assert row["numbers"].endswith("by chance —, not run")
+
+
+def test_a_rule_has_one_colour_in_all_figures():
+    runs = [made_run(200, augmenter=name, name=f"{PAPER_ROW}-{name}") for name in RULES]
+    assert runs[0].recipe.augmenter == "random"
+    # A random choice is never scored: it is in one figure alone.
+    unscored = tuple(replace(epoch, kept=None) for epoch in runs[0].epochs)
+    runs[0] = replace(runs[0], epochs=unscored)
+    store = Store(runs={run.hash: run for run in runs})
+    points, lines = (
+        one.figure for one in TARGETS["random-baseline"].outcome(Options(), store).drawings
+    )
+    of_points = [point.lines[0].get_color() for point in points.axes[0].containers]
+    of_lines = [line.get_color() for line in lines.axes[0].lines]
+    assert len(set(of_points)) == 4
+    assert of_lines == of_points[1:]
 
 
 def test_a_correlation_is_also_given_without_methods_that_ask_the_measuring_network():

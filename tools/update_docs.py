@@ -25,6 +25,7 @@ from divaug.benchmarks.harness import read_result
 from divaug.operations.listing import magnitude_table
 from divaug.reporting.table import to_markdown
 from divaug.reproduction import TARGETS, Options, read_store
+from divaug.reproduction.durations import durations_sheet
 from divaug.reproduction.options import PAPER_ROW
 from divaug.reproduction.store import Store
 from divaug.reproduction.targets.supervised import row_sheet
@@ -61,6 +62,14 @@ def _accuracies() -> str:
     return to_markdown(row_sheet(findings, PAPER_ROW).table())
 
 
+@cache
+def _durations() -> str:
+    """How long the runs of the paper's first row took."""
+    findings = TARGETS["supervised"].findings(Options(), _records())
+    runs = [run for name in findings.methods for run in findings.runs(PAPER_ROW, name)]
+    return to_markdown(durations_sheet(runs).table())
+
+
 #: Name of a part → its text.
 PARTS: dict[str, Callable[[], str]] = {
     "bench-operations": lambda: _measured("operations", operations.table),
@@ -77,6 +86,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "magnitudes-released": lambda: magnitude_table("released").to_markdown(),
     "magnitudes-uda": lambda: magnitude_table("uda").to_markdown(),
     "results-cifar10": _accuracies,
+    "run-durations": _durations,
     **{f"results-{name}": partial(_reproduced, name) for name in TARGETS},
 }
 

@@ -23,12 +23,15 @@ class Point:
         x: where.
         y: where.
         error: half the height of its bar; None for none.
+        place: which colour it has, so that one thing has the same in several figures; None for the
+            next one.
     """
 
     label: str
     x: float
     y: float
     error: float | None = None
+    place: int | None = None
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,13 @@ class Line:
         label: its name.
         points: x and y.
         faint: whether it is a control, drawn thin and grey.
+        place: which colour it has; see `Point`.
     """
 
     label: str
     points: Sequence[tuple[float, float]]
     faint: bool = False
+    place: int | None = None
 
 
 def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()) -> Figure:
@@ -58,7 +63,8 @@ def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()
     columns = _columns([point.label for point in points])
     figure, axes = draw_axes(x, y, 3.4 + 0.17 * -(-len(points) // columns))
     axes.xaxis.set_major_locator(MaxNLocator(6))
-    for i, point in enumerate(points):
+    for next_place, point in enumerate(points):
+        i = next_place if point.place is None else point.place
         color, marker = COLORS[i % len(COLORS)], _MARKERS[i // len(COLORS) % len(_MARKERS)]
         axes.errorbar(
             point.x,
@@ -89,7 +95,8 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
     """
     columns = _columns([line.label for line in found])
     figure, axes = draw_axes(x, y, 3.2 + 0.17 * -(-len(found) // columns))
-    for i, line in enumerate(found):
+    for next_place, line in enumerate(found):
+        i = next_place if line.place is None else line.place
         xs, ys = zip(*line.points, strict=True)
         color = "#9aa1ad" if line.faint else COLORS[i % len(COLORS)]
         axes.plot(
@@ -104,8 +111,7 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
         )
     if whole:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    if len(found) > 1:  # a single line is named by its axis
-        figure.legend(loc="outside lower center", ncols=columns, handlelength=2.2, **_LEGEND)
+    figure.legend(loc="outside lower center", ncols=columns, handlelength=2.2, **_LEGEND)
     return figure
 
 

@@ -29,7 +29,8 @@ class Summary:
             >>> Summary(0.9612, 0.001, 3).show(2, 100), Summary(0.9612, None, 1).show(2, 100)
             ('96.12 ± 0.10', '96.12')
         """
-        mean = f"{factor * self.mean:{'+' if sign else ''}.{digits}f}"
+        # "z": what rounds to zero has no minus.
+        mean = f"{factor * self.mean:{'+' if sign else ''}z.{digits}f}"
         return mean if self.std is None else f"{mean} ± {factor * self.std:.{digits}f}"
 
     def parts(self) -> dict[str, float | None]:

@@ -17,7 +17,7 @@ from divaug.reproduction.outcomes import (
     runs_sheet,
 )
 from divaug.reproduction.records import RunRecord
-from divaug.reproduction.sheets import Column, Sheet, number, spread
+from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
 from divaug.reproduction.summaries import Summary, summarize
 from divaug.reproduction.targets.base import Target, cells, runs_behind
 from divaug.reproduction.verdicts import Verdict, above, above_zero, both
@@ -130,9 +130,10 @@ def beyond_chance(found: Summary | None, control: Summary | None, sign: int) -> 
 def _claim(
     text: str, found: Summary | None, control: Summary | None, sign: int, digits: int, unit: str
 ) -> Claim:
-    shown = f"{found.show(digits, sign=True)}{unit}, n = {found.n}" if found else ""
-    if control:
-        shown += f"; by chance {control.show(digits, sign=True)}, n = {control.n}"
+    shown = ""
+    if found:
+        by_chance = f"{control.show(digits, sign=True)}, n = {control.n}" if control else NOT_RUN
+        shown = f"{found.show(digits, sign=True)}{unit}, n = {found.n}; by chance {by_chance}"
     return Claim(text, beyond_chance(found, control, sign), shown)
 
 
@@ -160,6 +161,7 @@ def _draw(row: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> 
         kept = [(e.number, e.kept) for e in run.epochs if e.kept]
         p.append(Line("random", [(n, mean_probability(k)) for n, k in kept], faint=True))
     seed = runs[0].recipe.seed
+    whose = ["DivAug", "a random choice"][: len(p)]
     return [
         Drawing(
             "evolution-operations",
@@ -170,7 +172,7 @@ def _draw(row: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> 
         Drawing(
             "evolution-probability",
             f"Mean probability of what is kept, {row}, seed {seed}",
-            "Mean probability over the epochs, DivAug and a random choice",
+            f"Mean probability over the epochs, {' and '.join(whose)}",
             lines(p, "epoch", "mean probability"),
         ),
     ]

@@ -97,12 +97,13 @@ def _draw(findings: Findings, row: str) -> list[Drawing]:
                 if k.diversity_all > 0
             ]
             if points:
-                found.append(Line(findings.title(row, name), points))
+                title = findings.title(row, name)
+                found.append(Line(title, points, place=RULES.index(name)))
     if not found:
         return []
     figure = lines(found, "epoch", "Variance Diversity, kept ÷ all")
     title = f"What the choice adds in diversity, {row}"
-    return [Drawing(f"choice-{row}", title, f"{title}, a line for each rule", figure)]
+    return [Drawing(f"choice-{row}", title, f"{title}, a line for each rule, first seed", figure)]
 
 
 TARGET = Target(

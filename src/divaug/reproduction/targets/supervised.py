@@ -79,7 +79,7 @@ def _rows(findings: Findings, row: str) -> Iterator[dict[str, Any]]:
 def draw_rules(findings: Findings, row: str) -> list[Drawing]:
     """Accuracy against the diversity trained on, for the rules of selection; none where not run."""
     points = []
-    for name in RULES:
+    for place, name in enumerate(RULES):
         runs = findings.runs(row, name)
         accuracy = findings.accuracy(row, name)
         if accuracy is None:
@@ -87,7 +87,7 @@ def draw_rules(findings: Findings, row: str) -> list[Drawing]:
         diversity = sum(run.trained_diversity for run in runs) / len(runs)
         error = None if accuracy.std is None else 100 * accuracy.std
         label = f"{findings.title(row, name)} (n = {accuracy.n})"
-        points.append(Point(label, diversity, 100 * accuracy.mean, error))
+        points.append(Point(label, diversity, 100 * accuracy.mean, error, place))
     if len(points) < 2:
         return []
     figure = scatter(
