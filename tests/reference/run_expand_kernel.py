@@ -5,7 +5,6 @@ interpreter truncates where it casts to bfloat16, so that dtype is compared on a
 """
 
 import sys
-from dataclasses import replace
 
 import torch
 
@@ -83,7 +82,7 @@ def main():
     # The path of large images, made to serve small ones; fewer programs, since each one is slow.
     candidates.FUSED_PIXELS, candidates.PROGRAMS = 16, 3
     for which, share in candidates.SHARES.items():
-        candidates.SHARES[which] = replace(share, part=1 + which % 2)
+        candidates.SHARES[which] = share._replace(part=1 + which % 2)
     for seed, (name, case) in enumerate(kernel_cases.APART.items()):
         compare(f"{name}, apart", case, seed)
     compare_all_pairs()

@@ -5,19 +5,19 @@ Large candidates are sorted into lists first, and a fixed number of programs wor
 look-up tables are made beside the candidates that need none. The host never learns what was drawn.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from divaug.kernels import has_shared_atomics
-from divaug.kernels.launching import launch
+from divaug.kernels.launching import Launcher
 from divaug.kernels.lists import BLOCK as LIST_BLOCK
 from divaug.kernels.lists import List, list_kernel
 from divaug.kernels.render import render_kernel
 from divaug.kernels.statistics import RECORD, table_kernel
-from divaug.kernels.streams import Aside
+from divaug.kernels.streams import fork, wait_for
 
 __all__ = ["FUSED_PIXELS", "MAX_SLOTS", "jitter", "render"]
 
@@ -31,21 +31,21 @@ PROGRAMS = 4224  # programs that work through a list: 32 for each of 132 process
 #: Fewer for the tables: their programs wait for memory more than they compute, and leave room for
 #: those beside them.
 TABLE_PROGRAMS = 792
+LAUNCHERS = 256  # kept for sizes and settings that come again
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(NamedTuple):
     """How the work of a list is shared out.
 
     Args:
         part: tiles that a program does at a time: many where a list is long, few where it is short
             or its work slow.
-        registers: most registers of a thread.
+        registers: most registers of a thread; None where the compiler chooses.
         slots: operations that are applied; of no meaning for tables.
     """
 
     part: int
-    registers: int
+    registers: int | None
     slots: int = 0
 
 
@@ -117,133 +117,155 @@ def jitter(images: Tensor, operation: Tensor, factor: Tensor) -> Tensor:
     return out
 
 
-@dataclass(frozen=True)
+class _Sizes(NamedTuple):
+    """What all kernels of a round know when they are compiled."""
+
+    E: int
+    H: int
+    W: int
+    C: int
+    K: int
+
+    @property
+    def block(self) -> int:
+        """Pixels of a tile."""
+        return min(BLOCK, max(32, 1 << (self.H * self.W - 1).bit_length()))
+
+    def options(self, registers: int | None) -> dict[str, int | bool | None]:
+        """Of the compiler."""
+        warps = max(1, self.block // (32 * PIXELS_PER_THREAD))
+        return {"num_warps": warps, "enable_fp_fusion": False, "maxnreg": registers}
+
+
+class _Finish(NamedTuple):
+    """What is done after the operations, and how a candidate is stored."""
+
+    default: bool
+    padding: int
+    cutout: int
+    channels_last: bool
+
+
+@lru_cache(maxsize=LAUNCHERS)
+def _lister(K: int, slots: int) -> Launcher:
+    return Launcher(list_kernel, {"K": K, "SLOTS": slots, "BLOCK": LIST_BLOCK}, {})
+
+
+@lru_cache(maxsize=LAUNCHERS)
+def _tabler(sizes: _Sizes, slots: int, after: int, share: Share, atomics: bool) -> Launcher:
+    constants = {
+        "SLOTS": slots, "AFTER": after, "ATOMICS": atomics, "PART": share.part,
+        "BLOCK": sizes.block,
+    }  # fmt: skip
+    return Launcher(table_kernel, sizes._asdict() | constants, sizes.options(share.registers))
+
+
+@lru_cache(maxsize=LAUNCHERS)
+def _renderer(
+    sizes: _Sizes,
+    slots: int,
+    share: Share,
+    finish: _Finish,
+    atomics: bool,
+    fused: bool,
+    sharp: bool,
+) -> Launcher:
+    constants = {
+        "SLOTS": share.slots, "ALL_SLOTS": slots, "FUSED": fused, "SHARP": sharp,
+        "DEFAULT": finish.default, "PADDING": finish.padding, "CUTOUT": finish.cutout,
+        "CHANNELS_LAST": finish.channels_last, "ATOMICS": atomics, "PART": share.part,
+        "BLOCK": sizes.block,
+    }  # fmt: skip
+    return Launcher(render_kernel, sizes._asdict() | constants, sizes.options(share.registers))
+
+
 class _Round:
     """At most two operations in a row, applied to everything; see `render` for the arguments."""
 
-    out: Tensor
-    source: Tensor
-    num_candidates: int
-    subpolicies: tuple[Tensor, ...]
-    pool: Tensor
-    placed: tuple[Tensor, ...] | None
-    settings: tuple[int, int, tuple[float, ...]] | None
-    channels_last: bool
-    first: int
-    slots: int
+    def __init__(
+        self,
+        out: Tensor,
+        source: Tensor,
+        num_candidates: int,
+        subpolicies: tuple[Tensor, ...],
+        pool: Tensor,
+        placed: tuple[Tensor, ...] | None,
+        settings: tuple[int, int, tuple[float, ...]] | None,
+        channels_last: bool,
+        first: int,
+        slots: int,
+    ) -> None:
+        _, channels, height, width = out.shape
+        operations = max(1, subpolicies[0].shape[-1])
+        padding, cutout, self._norm = settings or (0, 0, (1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
+        self._sizes = _Sizes(num_candidates, height, width, channels, operations)
+        self._finish = _Finish(placed is not None, padding, cutout, channels_last)
+        self._atomics = has_shared_atomics(out.device)
+        self._out, self._first, self._slots = out, first, slots
+        self._read = (source, pool, *subpolicies)
+        self._placed = placed or (source,) * 3
 
     def run(self) -> None:
         """Fill `out`."""
-        if not len(self.out):
+        count, sizes = len(self._out), self._sizes
+        if not count:
             return
-        height, width = self.out.shape[2:]
-        if height * width <= FUSED_PIXELS or not self.slots:
-            nothing = (self.source,) * 3
-            self._render(len(self.out), nothing, (0, 0), Share(1, 0, self.slots), fused=True)
-        else:
-            self._run_lists()
+        if sizes.H * sizes.W > FUSED_PIXELS and self._slots:
+            self._run_lists(count)
+            return
+        share = Share(1, None, self._slots)
+        nothing = self._read[:1] * 3
+        renderer = _renderer(sizes, self._slots, share, self._finish, self._atomics, True, True)
+        tensors = (self._out, *self._read, *self._placed, *nothing)
+        renderer(count, tensors, (0, 0, self._first, *self._norm))
 
-    def _run_lists(self) -> None:
-        n, device = len(self.out), self.out.device
-        room = n * self.slots
+    def _run_lists(self, count: int) -> None:
+        device, slots, first = self._out.device, self._slots, self._first
+        room = count * slots
         lists = torch.empty((len(List), room), dtype=torch.int32, device=device)
         # In this order each begins at a multiple of sixteen bytes, whatever there is room for.
         parts = (COUNTS, room * RECORD, room)
         zeros = torch.zeros(sum(parts), dtype=torch.int32, device=device)
         counts, records, arrivals = zeros.split(parts)
         tables = torch.empty((room, 3, 256), dtype=torch.uint8, device=device)
-        operation, applied, *_ = sub = self._subpolicies()
-        launch(
-            list_kernel, -(-n // LIST_BLOCK), (lists, counts, operation, applied),
-            (n, room, self.first),
-            {"K": self._operations, "SLOTS": self.slots, "BLOCK": LIST_BLOCK}, {},
-        )  # fmt: skip
+        which = (lists, counts, *self._read[2:4])
+        _lister(self._sizes.K, slots)(-(-count // LIST_BLOCK), which, (count, room, first))
         listed = (tables, lists, counts)
+        counted = (tables, *self._read, records, arrivals, lists, counts)
         # Three streams: tables and what waits for all of them; pairs; single operations. Each list
         # alone leaves processors idle at its end.
-        aside, beside = Aside(device), Aside(device, 1)
-        with aside:
-            for after, which in enumerate((List.TABLES, List.LATER_TABLES)[: self.slots]):
-                launch(
-                    table_kernel, TABLE_PROGRAMS,
-                    (tables, self.source, self.pool, *sub, records, arrivals, lists, counts),
-                    (int(which), room, self.first),
-                    self._sizes() | {"SLOTS": self.slots, "AFTER": after, "ATOMICS": self._atomics,
-                                     "PART": SHARES[which].part, "BLOCK": self._block},
-                    self._options(SHARES[which].registers),
-                )  # fmt: skip
-                if not after:
-                    made = aside.mark()
-            self._render_list(List.TWO_TABLED, listed, room)
-        with beside:
-            self._render_list(List.TWO, listed, room)
+        aside, beside = fork(device, 2)
+        self._make_tables(List.TABLES, counted, room, 0, aside.stream)
+        made = aside.mark()
+        if slots > 1:
+            self._make_tables(List.LATER_TABLES, counted, room, 1, aside.stream)
+            self._render_list(List.TWO_TABLED, listed, room, aside.stream)
+            self._render_list(List.TWO, listed, room, beside.stream)
             beside.wait_for(made)
-            self._render_list(List.SHARPENED, listed, room)
-        self._render_list(List.ONE, listed, room)
-        aside.wait_for(made)
-        self._render_list(List.ONE_TABLED, listed, room)
+            self._render_list(List.SHARPENED, listed, room, beside.stream)
+        self._render_list(List.ONE, listed, room, None)
+        wait_for(made, device)
+        self._render_list(List.ONE_TABLED, listed, room, None)
         beside.join()
         aside.join()
 
-    def _render_list(self, which: List, listed: tuple[Tensor, ...], room: int) -> None:
-        if SHARES[which].slots <= self.slots:  # of one slot there are no pairs
-            sharp = which is List.SHARPENED
-            self._render(PROGRAMS, listed, (int(which), room), SHARES[which], sharp=sharp)
-
-    def _render(
+    def _make_tables(
         self,
-        programs: int,
-        listed: tuple[Tensor, ...],
-        place: tuple[int, int],
-        share: Share,
-        *,
-        fused: bool = False,
-        sharp: bool = False,
+        which: List,
+        counted: tuple[Tensor, ...],
+        room: int,
+        after: int,
+        stream: torch.cuda.Stream | None,
     ) -> None:
-        padding, cutout, norm = self.settings or (0, 0, (1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
-        where = self.placed or (self.source,) * 3
-        if self.placed:
-            where = (where[0], where[1].view(torch.uint8), where[2])
-        launch(
-            render_kernel, programs,
-            (self.out, self.source, self.pool, *self._subpolicies(), *where, *listed),
-            (*place, self.first, *norm),
-            self._sizes() | {
-                "SLOTS": share.slots, "ALL_SLOTS": self.slots, "FUSED": fused,
-                "SHARP": fused or sharp, "DEFAULT": self.placed is not None, "PADDING": padding,
-                "CUTOUT": cutout, "CHANNELS_LAST": self.channels_last, "ATOMICS": self._atomics,
-                "PART": share.part, "BLOCK": self._block,
-            },
-            self._options(None if fused else share.registers),
-        )  # fmt: skip
+        tabler = _tabler(self._sizes, self._slots, after, SHARES[which], self._atomics)
+        tabler(TABLE_PROGRAMS, counted, (which.value, room, self._first), stream)
 
-    def _subpolicies(self) -> tuple[Tensor, ...]:
-        operation, applied, *others = self.subpolicies
-        return (operation, applied.view(torch.uint8), *others)
-
-    @property
-    def _operations(self) -> int:
-        return max(1, self.subpolicies[0].shape[-1])
-
-    @property
-    def _block(self) -> int:
-        _, _, height, width = self.out.shape
-        return min(BLOCK, max(32, 1 << (height * width - 1).bit_length()))
-
-    @property
-    def _atomics(self) -> bool:
-        return has_shared_atomics(self.out.device)
-
-    def _sizes(self) -> dict[str, int]:
-        _, channels, height, width = self.out.shape
-        return {
-            "E": self.num_candidates,
-            "H": height,
-            "W": width,
-            "C": channels,
-            "K": self._operations,
-        }
-
-    def _options(self, registers: int | None) -> dict[str, Any]:
-        warps = max(1, self._block // (32 * PIXELS_PER_THREAD))
-        return {"num_warps": warps, "enable_fp_fusion": False, "maxnreg": registers}
+    def _render_list(
+        self, which: List, listed: tuple[Tensor, ...], room: int, stream: torch.cuda.Stream | None
+    ) -> None:
+        sharp = which is List.SHARPENED
+        renderer = _renderer(
+            self._sizes, self._slots, SHARES[which], self._finish, self._atomics, False, sharp
+        )
+        tensors = (self._out, *self._read, *self._placed, *listed)
+        renderer(PROGRAMS, tensors, (which.value, room, self._first, *self._norm), stream)

@@ -1,5 +1,6 @@
 """Drawing sub-policies and default augmentations in one kernel; twin of `policies.table.draw`."""
 
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -7,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from divaug.kernels.launching import launch
+from divaug.kernels.launching import Launcher
 from divaug.kernels.philox import below, philox, uniform
 from divaug.policies.table import Partners
 from divaug.randomness import MASK, Purpose, Stream
@@ -108,6 +109,17 @@ def _kernel(
         tl.store(cut + 2 * i + 1, below(x, out_w).to(tl.int32), mask=mask)
 
 
+@lru_cache(maxsize=64)
+def _drawer(
+    K: int, joint: bool, table: bool, own_row: bool, default: bool, on_device: bool
+) -> Launcher:
+    constants = {
+        "K": K, "JOINT": joint, "TABLE": table, "OWN_ROW": own_row, "DEFAULT": default,
+        "POINTER_STEP": on_device, "BLOCK": BLOCK,
+    }  # fmt: skip
+    return Launcher(_kernel, constants, {"num_warps": 4, "enable_fp_fusion": False})
+
+
 def draw_kernel(
     stream: Stream,
     candidates: int,
@@ -155,24 +167,19 @@ def draw_kernel(
     on_device = isinstance(stream.step, Tensor)
     step = stream.step if isinstance(stream.step, Tensor) else nothing
     now = 0 if isinstance(stream.step, Tensor) else stream.step & MASK
-    launch(
-        _kernel,
+    drawer = _drawer(
+        max(K, 1), bool(table and table[2]), table is not None, partners.own is None,
+        default is not None, on_device,
+    )  # fmt: skip
+    drawer(
         -(-work // BLOCK),
         (
-            stream.index, step, *(table[:2] if table else (nothing, nothing)),
-            sub[0], sub[1].view(torch.uint8) if table else nothing, *sub[2:],
-            end[0], end[1].view(torch.uint8) if default else nothing, end[2],
+            stream.index, step, *(table[:2] if table else (nothing, nothing)), *sub, *end,
             nothing if partners.own is None else partners.own,
         ),
         (
             now, stream.seed & MASK, stream.seed >> 32, B, E, table[0].shape[0] if table else 1,
             partners.count, *size, 2 * padding + 1, *out, chance,
         ),
-        {
-            "K": max(K, 1), "JOINT": bool(table and table[2]), "TABLE": table is not None,
-            "OWN_ROW": partners.own is None, "DEFAULT": default is not None,
-            "POINTER_STEP": on_device, "BLOCK": BLOCK,
-        },
-        {"num_warps": 4, "enable_fp_fusion": False},
     )  # fmt: skip
     return drawn, placed

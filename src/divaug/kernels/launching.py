@@ -1,10 +1,12 @@
-"""Launching a kernel with little work for the host.
+"""Launching kernels with little work for the host.
 
 Triton finds the compiled kernel for every launch anew by looking at each argument, which takes
-longer than our kernels do. What its choice depends on is looked at here instead, in one pass.
+longer than our kernels do. Here what is known beforehand is put together once, and the rest of what
+Triton's choice depends on is looked at in one pass.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -12,55 +14,85 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["launch"]
+__all__ = ["Launcher"]
 
 #: Addresses that are multiples of this let the compiler use wide loads.
 ALIGNMENT = 16
-_compiled: dict[tuple[Any, ...], Any] = {}
+#: Numbers below this fit into 32 bits.
+WIDE = 1 << 31
 
 
-def launch(
-    kernel: Any,
-    programs: int,
-    tensors: Sequence[Tensor],
-    numbers: Sequence[int | float],
-    constants: Mapping[str, Any],
-    options: Mapping[str, Any],
-) -> None:
-    """Run a kernel on the device of its tensors.
+class Launcher:
+    """A kernel with all that is known before its tensors are; made once, called many times.
 
     Args:
         kernel: a Triton function, none of whose numbers is specialised.
-        programs: how many run.
-        tensors: its first arguments.
-        numbers: the arguments that follow.
         constants: what is known when it is compiled, in the kernel's order; its last arguments.
         options: of the compiler.
     """
-    device = tensors[0].device
-    if device.type == "cuda" and device.index != torch.cuda.current_device():
-        with torch.cuda.device(device):
-            launch(kernel, programs, tensors, numbers, constants, options)
-        return
-    addresses = [tensor.data_ptr() for tensor in tensors]
-    aligned = reduce(or_, addresses) % ALIGNMENT == 0
-    key = (
-        kernel,
-        device.index,
-        aligned,
-        tuple([tensor.dtype for tensor in tensors]),
-        # Whether a number takes more than 32 bits; nothing where it has a fraction.
-        tuple([number >> 31 if isinstance(number, int) else None for number in numbers]),
-        tuple(constants.values()),
-        tuple(options.values()),
-    )
-    compiled = _compiled.get(key)
-    if compiled is not None:
-        # Addresses instead of tensors: Triton would ask the driver about each of those.
-        compiled[(programs, 1, 1)](*addresses, *numbers, *constants.values())
-        return
-    compiled = kernel[(programs,)](*tensors, *numbers, **constants, **options)
-    # Triton returns none where it interprets. Where some address is not aligned, it is asked anew
-    # every time, since what it chose holds for that one alone.
-    if compiled is not None and aligned:
-        _compiled[key] = compiled
+
+    def __init__(
+        self, kernel: Any, constants: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> None:
+        self._kernel = kernel
+        self._named = {**constants, **options}
+        self._constants = tuple(constants.values())
+        self._compiled: dict[tuple[Any, ...], Any] = {}
+
+    def __call__(
+        self,
+        programs: int,
+        tensors: Sequence[Tensor],
+        numbers: Sequence[int | float],
+        stream: torch.cuda.Stream | None = None,
+    ) -> None:
+        """Run the kernel on the device of its tensors.
+
+        Args:
+            programs: how many run.
+            tensors: its first arguments; those of truth values are bytes to the kernel.
+            numbers: the arguments that follow.
+            stream: where; None for the current one.
+        """
+        device = tensors[0].device
+        if device.type == "cuda" and device.index != torch.cuda.current_device():
+            with torch.cuda.device(device):
+                self(programs, tensors, numbers, stream)
+            return
+        addresses = [tensor.data_ptr() for tensor in tensors]
+        if reduce(or_, addresses) % ALIGNMENT:
+            # What Triton chooses for these addresses holds for them alone: it is asked anew.
+            self._run(programs, tensors, numbers, stream)
+            return
+        key = (device.index, _widths(numbers), *map(type, numbers), *[t.dtype for t in tensors])
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            compiled = self._run(programs, tensors, numbers, stream)
+            if compiled is not None:  # Triton returns none where it interprets
+                self._compiled[key] = compiled
+        elif stream is None:
+            # Addresses instead of tensors: Triton would ask the driver about each of those.
+            compiled[(programs, 1, 1)](*addresses, *numbers, *self._constants)
+        else:
+            compiled[(programs, 1, 1)](
+                *addresses, *numbers, *self._constants, stream=stream.cuda_stream
+            )
+
+    def _run(
+        self,
+        programs: int,
+        tensors: Sequence[Tensor],
+        numbers: Sequence[int | float],
+        stream: torch.cuda.Stream | None,
+    ) -> Any:
+        """Let Triton find or compile what fits, and launch it."""
+        known = [t.view(torch.uint8) if t.dtype is torch.bool else t for t in tensors]
+        with torch.cuda.stream(stream) if stream else nullcontext():
+            return self._kernel[(programs,)](*known, *numbers, **self._named)
+
+
+def _widths(numbers: Sequence[int | float]) -> tuple[bool, ...]:
+    """Which numbers take more than 32 bits; nothing where none does."""
+    if max(numbers) < WIDE:  # none is far below zero
+        return ()
+    return tuple([number >= WIDE for number in numbers])

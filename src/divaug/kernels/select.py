@@ -1,12 +1,14 @@
 """Selection as one kernel, one program an image: the twin of `divaug.selection`."""
 
+from functools import lru_cache
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from divaug.fixed_point import BITS, LARGEST_SUM
-from divaug.kernels.launching import launch
+from divaug.kernels.launching import Launcher
 from divaug.kernels.philox import philox
 from divaug.randomness import MASK, Purpose, Stream
 
@@ -105,27 +107,31 @@ def _kernel(
             nearest = tl.minimum(nearest, tl.where(usable & at_usable, distance, _FAR))
 
 
+@lru_cache(maxsize=256)
+def _selector(E: int, D: int, stride_d: int, S: int, rule: int, on_device: bool) -> Launcher:
+    block_e = max(2, triton.next_power_of_2(E))
+    constants = {
+        "E": E, "D": D, "stride_d": stride_d, "S": S, "RULE": rule, "BLOCK_E": block_e,
+        "BLOCK_D": max(2, min(triton.next_power_of_2(D), 2048 // block_e)),
+        "POINTER_STEP": on_device,
+    }  # fmt: skip
+    options = {"num_warps": 2 if D <= 64 else 4, "enable_fp_fusion": False}
+    return Launcher(_kernel, constants, options)
+
+
 def select_kernel(probs: Tensor, num_selected: int, rule: int, stream: Stream) -> Tensor:
     """Run the kernel; `rule` is 0 for k-means++, 1 for uniform, 2 for greedy."""
     B, E, D = probs.shape
     out = torch.empty((B, num_selected), dtype=torch.int64, device=probs.device)
     if not B:
         return out
-    block_e = max(2, triton.next_power_of_2(E))
     on_device = isinstance(stream.step, Tensor)
     step = stream.step if isinstance(stream.step, Tensor) else stream.index
     now = 0 if isinstance(stream.step, Tensor) else stream.step & MASK
-    launch(
-        _kernel,
+    stride_b, stride_e, stride_d = probs.stride()
+    _selector(E, D, stride_d, num_selected, rule, on_device)(
         B,
         (probs, stream.index, step, out),
-        (now, stream.seed & MASK, stream.seed >> 32, probs.stride(0), probs.stride(1)),
-        {
-            "E": E, "D": D, "stride_d": probs.stride(2), "S": num_selected, "RULE": rule,
-            "BLOCK_E": block_e,
-            "BLOCK_D": max(2, min(triton.next_power_of_2(D), 2048 // block_e)),
-            "POINTER_STEP": on_device,
-        },
-        {"num_warps": 2 if D <= 64 else 4, "enable_fp_fusion": False},
-    )  # fmt: skip
+        (now, stream.seed & MASK, stream.seed >> 32, stride_b, stride_e),
+    )
     return out
