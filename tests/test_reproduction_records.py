@@ -21,7 +21,13 @@ MEASUREMENT = MeasurementRecord(
     PLACE,
 )
 COST = CostRecord(
-    RECIPE, {"median": 3.5, "low": 3.0, "high": 4.0}, {"score": 1.0}, 12345, PLACE, "1"
+    RECIPE,
+    {"median": 3.5, "low": 3.0, "high": 4.0},
+    {"median": 1.5, "low": 1.0, "high": 2.0},
+    {"score": 1.0},
+    12345,
+    PLACE,
+    "1",
 )
 
 

@@ -22,10 +22,11 @@ from tests.reproduction_helpers import OPTIONS, PLACE, made_run
 WHERE = PLACE | {"python": "3.13", "packages": {"torch": "2.11", "divaug": "1"}}
 
 
-def timed(name, milliseconds, batch, **place):
+def timed(name, milliseconds, batch, base=1.0, **place):
     step = dict.fromkeys(("median", "low", "high"), milliseconds)
     recipe = recipe_of(PAPER_ROW, name, 0, Options())
-    return CostRecord(recipe, step, {"expand": 1.0}, 1000, WHERE | place, batch)
+    beside = dict.fromkeys(step, base)
+    return CostRecord(recipe, step, beside, {"expand": 1.0}, 1000, WHERE | place, batch)
 
 
 def store_of(*costs):
@@ -55,6 +56,22 @@ def test_steps_are_related_to_the_base_of_their_own_batch():
     assert rows["AutoAugment"]["relative"] == "—, not run"
     assert "5 timings on Some CPU, 2 threads; Python 3.13, torch 2.11, divaug 1; " in notes
     assert "commits abc, def; `divaug`." in notes  # every environment is named
+
+
+def test_a_clock_that_drifts_does_not_count():
+    """The machine is half as fast while DivAug is timed, and so is the base beside it."""
+    store = store_of(
+        timed("randaugment", 2.0, "1", base=2.0),
+        timed("default", 1.0, "1", base=2.0),
+        timed("divaug", 12.0, "1", base=4.0),
+    )
+    rows, _ = cost_table(store)
+    assert rows["RandAugment"]["relative"] == "1.00"
+    assert rows["default"]["relative"] == "0.50"
+    assert rows["DivAug (k-means++)"]["relative"] == "3.00"
+    findings = TARGETS["equal-cost"].findings(Options(), store)
+    setting = findings.settings(PAPER_ROW, "divaug")[0]
+    assert epochs_at_equal_cost(findings, PAPER_ROW, "default", setting) == 1200
 
 
 def test_runs_whose_time_cannot_be_compared_are_not_called_not_run():
@@ -125,11 +142,12 @@ def test_a_list_of_steps_is_timed_in_a_batch_and_goes_on_with_its_base(job, tmp_
     place = dict(timing._place(Hardware.choose("cpu"), torch.get_num_threads()))
     log, limit = [], [2]
 
-    def pretended(recipe, device, *, eager, batch):
+    def pretended(recipe, device, *, eager, batch, base):
+        assert base == (None if recipe == job.base else f"ready {job.base.name}")
         log.append((recipe.augmenter, batch))
         limit[0] -= 1
         step = dict.fromkeys(("median", "low", "high"), 1.0)
-        return CostRecord(recipe, step, {}, 1, place, batch)
+        return CostRecord(recipe, step, step, {}, 1, place, batch)
 
     class Hurried(Work):
         may_begin = property(lambda _: limit[0] > 0)
@@ -137,6 +155,9 @@ def test_a_list_of_steps_is_timed_in_a_batch_and_goes_on_with_its_base(job, tmp_
     batches = iter("12")
     monkeypatch.setattr("divaug.reproduction.batches.time_step", pretended)
     monkeypatch.setattr("divaug.reproduction.batches.new_batch", lambda: next(batches))
+    monkeypatch.setattr(
+        "divaug.reproduction.batches.ready", lambda one, *_, **__: f"ready {one.name}"
+    )
     work = Hurried(tmp_path / "runs", tmp_path / "results", None, "cpu")
     assert job.execute(work, Shelf(None)) is End.TIME_UP
     assert not job.done(read_store(work.results))

@@ -47,6 +47,7 @@ def measure(
     steps: int = 10,
     eager: bool = False,
     data: Dataset | None = None,
+    beside: "Ready | None" = None,
 ) -> dict[str, Any]:
     """Time a recipe's training step and its parts.
 
@@ -57,15 +58,19 @@ def measure(
         steps: steps in a stretch.
         eager: whether to do without compilation and CUDA graphs.
         data: the dataset; None for random images of the same shape.
+        beside: another step that is timed in turns with it, in the same state of the machine.
 
     Returns:
         Milliseconds of the whole step (`median`, `low`, `high`), of each part, and each part's
-        share of the whole, with the recipe and where it ran.
+        share of the whole, with the recipe and where it ran; `beside_ms` is the other step's.
     """
     one = ready(recipe, device, eager=eager, data=data)
     with fast_settings(one.hardware):
-        (whole,) = in_turns([one.run], one.hardware, repeats, steps)
-        return _case(one, whole, repeats, steps)
+        runs = [one.run, *([beside.run] if beside else [])]
+        for run in runs[1:] * WARM_UP:  # it may have been idle for long
+            run()
+        whole, *other = in_turns(runs, one.hardware, repeats, steps)
+        return _case(one, whole, repeats, steps) | ({"beside_ms": other[0]} if other else {})
 
 
 @dataclass(frozen=True)

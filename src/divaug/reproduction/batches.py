@@ -1,8 +1,9 @@
-"""The job that times steps: a batch of methods, one after the other."""
+"""The job that times steps: a batch of methods, each in turns with one of them."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
+from divaug.benchmarks.step import ready
 from divaug.recipes import Recipe
 from divaug.reproduction.identity import cost_hash, step_hash
 from divaug.reproduction.store import Store, read_store, save
@@ -14,7 +15,7 @@ __all__ = ["TimeJob"]
 
 @dataclass(frozen=True)
 class TimeJob:
-    """Time the steps of methods on this machine, one after the other.
+    """Time the steps of methods on this machine, each in turns with that of a base.
 
     Times drift with clocks, drivers and sources: methods are only related to a base that was timed
     in the same batch, so a batch that goes on after an interruption begins with the base anew.
@@ -61,9 +62,12 @@ class TimeJob:
     def execute(self, work: Work, _shelf: Shelf) -> End:
         """Time the base and what is missing, and write the records."""
         batch, missing = new_batch(), self._missing(read_store(work.results))
+        device, eager = work.device, work.eager
+        base = None
         for recipe in dict.fromkeys([self.base, *missing]):
             if not work.may_begin:
                 return End.TIME_UP
             tidy()
-            save(work.results, time_step(recipe, work.device, eager=work.eager, batch=batch))
+            save(work.results, time_step(recipe, device, eager=eager, batch=batch, base=base))
+            base = base or ready(self.base, device, eager=eager)
         return End.FINISHED

@@ -75,6 +75,7 @@ def _lines(record: Record) -> list[dict[str, Any]]:
             "hash": record.hash,
             "recipe": record.recipe.to_dict(),
             "step_ms": dict(record.step_ms),
+            "base_ms": dict(record.base_ms),
             "parts_ms": dict(record.parts_ms),
             "peak_bytes": record.peak_bytes,
             "environment": dict(record.environment),
@@ -172,7 +173,7 @@ def _read_measurement(
 
 
 def _read_cost(head: Mapping[str, Any], _rest: Sequence[Mapping[str, Any]]) -> CostRecord:
-    names = ("step_ms", "parts_ms", "peak_bytes", "environment", "batch")
+    names = ("step_ms", "base_ms", "parts_ms", "peak_bytes", "environment", "batch")
     return CostRecord(recipe_in(head["recipe"]), *(head[name] for name in names))
 
 

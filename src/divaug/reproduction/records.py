@@ -227,18 +227,29 @@ class CostRecord:
     Args:
         recipe: whose step.
         step_ms: milliseconds: median, low and high.
+        base_ms: likewise, of the step that others of the batch are related to, timed in turns with
+            this one; for that step itself the same as `step_ms`.
         parts_ms: milliseconds of each part, timed alone.
         peak_bytes: most memory alive at once: network, images and activations.
         environment: machine, versions, commit and command.
-        batch: shared by steps that were timed one after the other; only these are related.
+        batch: shared by steps that were timed beside the same other one; only these are related.
     """
 
     recipe: Recipe
     step_ms: Mapping[str, float]
+    base_ms: Mapping[str, float]
     parts_ms: Mapping[str, float]
     peak_bytes: int
     environment: Mapping[str, Any]
     batch: str
+
+    def relative_to(self, other: "CostRecord") -> float:
+        """The step's time over that of another of its batch, by what each is of the base's.
+
+        So a clock that drifts between two timings does not count.
+        """
+        own, its = (one.step_ms["median"] / one.base_ms["median"] for one in (self, other))
+        return own / its
 
     @property
     def machine(self) -> str:

@@ -13,6 +13,7 @@ from divaug.benchmarks import step as benchmark
 from divaug.benchmarks.expansion import STEP_SHAPES, verify
 from divaug.benchmarks.harness import peak_bytes
 from divaug.benchmarks.random_data import random_data
+from divaug.benchmarks.step import Ready
 from divaug.recipes import Recipe
 from divaug.reproduction.options import TRAIN_IMAGES
 from divaug.reproduction.records import CostRecord, machine_of, portable, setting_of
@@ -25,7 +26,7 @@ from divaug.training.hardware import Hardware, fast_settings
 __all__ = ["new_batch", "this_machine", "this_setting", "tidy", "time_step"]
 
 # Device → timed stretches and steps in a stretch: a GPU is fast, and its clock is fine.
-_REPEATS = {"cuda": (15, 10), "cpu": (5, 1)}
+_REPEATS = {"cuda": (15, 10), "cpu": (9, 1)}
 
 
 def this_setting(recipe: Recipe, device: str | None = None, *, eager: bool = False) -> str:
@@ -35,7 +36,7 @@ def this_setting(recipe: Recipe, device: str | None = None, *, eager: bool = Fal
 
 
 def new_batch() -> str:
-    """A name for steps that are timed one after the other; later ones sort behind earlier ones."""
+    """A name for steps that are timed beside one; later ones sort behind earlier ones."""
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"
 
 
@@ -64,9 +65,21 @@ def _check_kernels() -> None:
 
 
 def time_step(
-    recipe: Recipe, device: str | None = None, *, eager: bool = False, batch: str
+    recipe: Recipe,
+    device: str | None = None,
+    *,
+    eager: bool = False,
+    batch: str,
+    base: Ready | None = None,
 ) -> CostRecord:
     """Time the step of a recipe on random images, with its parts and its memory.
+
+    Args:
+        recipe: whose step.
+        device: where.
+        eager: whether without compilation and CUDA graphs.
+        batch: of the record.
+        base: the step it is timed in turns with; None where it is that step itself.
 
     Raises:
         ValueError: on a GPU, where the kernels differ from batched PyTorch in a single bit.
@@ -76,9 +89,12 @@ def time_step(
         _check_kernels()
     memory = _peak_bytes(recipe, hardware)
     repeats, steps = _REPEATS[hardware.device.type]
-    found = benchmark.measure(recipe, device, repeats=repeats, steps=steps, eager=eager)
-    place = portable(found["environment"])
-    return CostRecord(recipe, found["step_ms"], found["parts_ms"], memory, place, batch)
+    found = benchmark.measure(
+        recipe, device, repeats=repeats, steps=steps, eager=eager, beside=base
+    )
+    place, own = portable(found["environment"]), found["step_ms"]
+    beside = found["beside_ms"] if base else own
+    return CostRecord(recipe, own, beside, found["parts_ms"], memory, place, batch)
 
 
 def _peak_bytes(recipe: Recipe, hardware: Hardware) -> int:

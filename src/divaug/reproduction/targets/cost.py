@@ -44,7 +44,7 @@ _COLUMNS = (
     number("n", "n runs"),
 )
 _NOTE = (
-    "Relative to RandAugment, timed in the same batch. Step: median of stretches on random "
+    "Relative to RandAugment, timed in turns with each method. Step: median of stretches on random "
     "images. Peak: most memory alive at once on a GPU, network and training images included; on a "
     "CPU, what one step allocates. Whole run: mean time of n finished runs that had the device "
     "to themselves, evaluations and checkpoints included, building and compiling not. The paper's "
@@ -120,7 +120,7 @@ def _row(findings: Findings, row: str, name: str, setting: str, found: _Found) -
         "memory_relative": _APART,
     }
     if base is not None:
-        line["relative"] = own.step_ms["median"] / base.step_ms["median"]
+        line["relative"] = own.relative_to(base)
         line["memory_relative"] = own.peak_bytes / base.peak_bytes
     return line
 

@@ -49,7 +49,7 @@ def epochs_at_equal_cost(findings: Findings, row: str, name: str, setting: str) 
     own, reference = findings.related_costs(row, name, _REFERENCE, setting)
     if own is None or reference is None:
         return None
-    ratio = reference.step_ms["median"] / own.step_ms["median"]
+    ratio = reference.relative_to(own)
     return max(1, round(findings.recipe(row, _REFERENCE).epochs * ratio))
 
 
@@ -86,7 +86,7 @@ def _row(findings: Findings, row: str, name: str, setting: str) -> dict[str, Any
     accuracy, usual = summarize(r.accuracy for r in runs), findings.accuracy(row, name)
     return {
         "method": findings.title(row, name),
-        "cost": own.step_ms["median"] / reference.step_ms["median"] if own and reference else None,
+        "cost": own.relative_to(reference) if own and reference else None,
         "epochs": epochs_at_equal_cost(findings, row, name, setting),
         "accuracy": accuracy,
         "n": accuracy.n if accuracy else 0,
