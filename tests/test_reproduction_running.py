@@ -14,11 +14,12 @@ import pytest
 from PIL import Image
 
 import divaug
-from divaug.reproduction.jobs import MeasureJob, TrainJob
+from divaug.reproduction.estimates import Estimator, list_jobs
+from divaug.reproduction.jobs import MeasureJob, TrainJob, begun
 from divaug.reproduction.options import DEMO_ROW, recipe_of
 from divaug.reproduction.reproduction import list_target
 from divaug.reproduction.running import Tally, go_through
-from divaug.reproduction.store import read_store
+from divaug.reproduction.store import Store, read_store
 from divaug.reproduction.watching import Watch
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training import checkpoints, train
@@ -137,6 +138,25 @@ def test_a_run_that_is_stopped_in_time_goes_on_to_the_same_end(work, tmp_path):
     record = read_store(work.results).runs[job.hash]
     assert len(record.starts) == 6
     assert len(checkpoints.find(job.folder(moved) / "checkpoints")) == 1  # small enough to move
+
+
+def test_the_list_counts_the_epochs_that_a_begun_run_has_behind_it(work):
+    job, shelf = job_of("none", epochs=3), Shelf(work.data)
+    steps = {"recipe": job.recipe.to_dict(), "step_ms": {"median": 1000.0}, "parts_ms": {}}
+    path = work.runs.parent / "step.json"
+    path.write_text(json.dumps({"cases": [steps | {"environment": {"gpu": "Some GPU"}}]}))
+    estimator = Estimator(Store(), "cpu", "Some GPU", path)
+
+    def listed():
+        table = list_jobs([job], Store(), estimator, begun=begun([job], Store(), work))
+        return table.rows[0][2:4]
+
+    assert listed() == ("to do", "about 9.0 s")  # three epochs of three steps
+    for _ in range(4):
+        assert job.execute(replace(work, until=1.0), shelf) is End.TIME_UP
+    assert listed() == ("to do from epoch 2 on", "about 6.0 s")
+    shutil.rmtree(job.folder(work) / "checkpoints")  # then it cannot go on from there
+    assert listed() == ("to do", "about 9.0 s")
 
 
 def test_a_run_whose_last_checkpoint_was_damaged_goes_on_from_the_one_before(work, capsys):

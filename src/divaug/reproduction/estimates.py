@@ -54,14 +54,14 @@ class Estimator:
         self._store, self._device, self._machine = store, device, machine
         self._cases = [*_read_cases(steps), *_read_cases(semi_steps)]
 
-    def seconds(self, job: Job) -> float | None:
-        """How long a training will take; None for what nobody has timed."""
+    def seconds(self, job: Job, done: int = 0) -> float | None:
+        """How long a training takes from so many epochs on; None for what nobody has timed."""
         if not isinstance(job, TrainJob):
             return None
         milliseconds, steps = self._step(job.recipe), _epoch_steps(job.recipe)
         if milliseconds is None or steps is None:
             return None
-        return job.recipe.epochs * steps * milliseconds / 1e3
+        return (job.recipe.epochs - done) * steps * milliseconds / 1e3
 
     def _step(self, recipe: Recipe) -> float | None:
         machine = self._machine or this_machine(recipe, self._device)
@@ -130,6 +130,7 @@ def list_jobs(
     estimator: Estimator,
     later: str = "",
     again: Set[str] = frozenset(),
+    begun: Mapping[str, int] | None = None,
 ) -> Table:
     """The list with an estimate of time for what is still to do.
 
@@ -139,18 +140,22 @@ def list_jobs(
         estimator: knows times.
         later: what follows from them, in words.
         again: hashes of runs with a record that are trained again for their network.
+        begun: hash → epochs done, of runs that will go on.
     """
+    epochs = begun or {}
     rows, total, unknown, waiting = [], 0.0, list[Job](), 0
     for i, job in enumerate(jobs, 1):
         repeated = job.hash in again
         done = job.done(store) and not repeated
         waiting += not done
-        seconds = None if done else estimator.seconds(job)
+        seconds = None if done else estimator.seconds(job, epochs.get(job.hash, 0))
         total += seconds or 0.0
         if not done and seconds is None:
             unknown.append(job)
         about = "" if done else "unknown" if seconds is None else f"about {duration(seconds)}"
-        state = "done" if done else "to do, its network is needed" if repeated else "to do"
+        state = "done" if done else "to do"
+        state += ", its network is needed" if repeated else ""
+        state += f" from epoch {epochs[job.hash] + 1} on" if job.hash in epochs else ""
         rows.append((str(i), job.label, state, about, job.hash))
     notes = [f"Still to do: {waiting} of {len(rows)}."]
     if total:

@@ -21,7 +21,7 @@ from divaug.training.environment import environment
 from divaug.training.hardware import Hardware
 from divaug.training.runs import read_metrics, read_recipe
 
-__all__ = ["Job", "MeasureJob", "TrainJob", "trained_again"]
+__all__ = ["Job", "MeasureJob", "TrainJob", "begun", "trained_again"]
 
 
 class Job(Protocol):
@@ -76,6 +76,11 @@ class TrainJob:
     def folder(self, work: Work) -> Path:
         """Where the run lies."""
         return work.runs / f"{self.recipe.name}-seed{self.recipe.seed}-{self.hash}"
+
+    def epochs_done(self, work: Work) -> int:
+        """Whole epochs that the run has behind it when it goes on."""
+        folder = self.folder(work)
+        return _epochs(folder) if checkpoints.find(folder / "checkpoints") else 0
 
     def has_network(self, work: Work) -> bool:
         """Whether the run has ended and its network is still there."""
@@ -197,6 +202,12 @@ class MeasureJob:
         return end
 
 
+def begun(jobs: Sequence[Job], store: Store, work: Work) -> dict[str, int]:
+    """Hash → whole epochs, of the runs that will go on where they stopped."""
+    trainings = [job for job in jobs if isinstance(job, TrainJob) and not job.done(store)]
+    return {job.hash: done for job in trainings if (done := job.epochs_done(work))}
+
+
 def trained_again(jobs: Sequence[Job], store: Store, work: Work) -> set[str]:
     """Hashes of recorded runs whose network is gone, and is needed by a measurement to come."""
     waiting = [job for job in jobs if isinstance(job, MeasureJob) and not job.done(store)]
@@ -204,9 +215,15 @@ def trained_again(jobs: Sequence[Job], store: Store, work: Work) -> set[str]:
     return {job.hash for job in needed if job.done(store) and not job.has_network(work)}
 
 
+def _epochs(folder: Path) -> int:
+    """Whole epochs of a run so far."""
+    return max(
+        (line["epoch"] + 1 for line in read_metrics(folder) if line["kind"] == "epoch"), default=0
+    )
+
+
 def _reached_end(folder: Path, recipe: Recipe) -> bool:
-    epochs = [line["epoch"] for line in read_metrics(folder) if line["kind"] == "epoch"]
-    return bool(epochs) and epochs[-1] + 1 == recipe.epochs
+    return _epochs(folder) == recipe.epochs
 
 
 def _check_unbegun(folder: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from divaug.reproduction.estimates import Estimator, list_jobs
-from divaug.reproduction.jobs import Job, trained_again
+from divaug.reproduction.jobs import Job, begun, trained_again
 from divaug.reproduction.options import Options
 from divaug.reproduction.outcomes import Outcome
 from divaug.reproduction.running import Tally, go_through
@@ -102,5 +102,6 @@ def list_target(name: str, options: Options, work: Work, machine: str | None = N
     jobs: list[Job] = [job for stage in chosen.stages for job in stage(plan)]
     waiting = any(not job.done(store) for job in chosen.stages[0](plan))
     later = chosen.later if waiting else ""
-    again = trained_again(jobs, store, work)
-    return list_jobs(jobs, store, Estimator(store, work.device, machine), later, again)
+    estimator = Estimator(store, work.device, machine)
+    again, parts = trained_again(jobs, store, work), begun(jobs, store, work)
+    return list_jobs(jobs, store, estimator, later, again, parts)
