@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from divaug.reproduction.methods import RULES
-from divaug.reproduction.options import PAPER_ROW, Options
+from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
 from divaug.reproduction.records import MeasurementRecord
 from divaug.reproduction.store import Store
 from divaug.reproduction.summaries import Summary, correlate, summarize
@@ -150,6 +150,38 @@ def test_a_run_of_one_epoch_has_no_change_to_show():
     assert claims_of("evolution", runs)[f"the share of {RISING[0]} rises"] == "undecided"
     short = [replace(run, epochs=run.epochs[-1:]) for run in runs]
     assert set(claims_of("evolution", short).values()) == {"—, not run"}
+
+
+def small_run(**changes):
+    one = made_run(8)
+    recipe = replace(recipe_of(DEMO_ROW, "divaug", 0, Options()), **changes)
+    return replace(one, recipe=recipe)
+
+
+def test_every_row_with_records_is_shown_unless_one_is_asked_for():
+    runs = [made_run(200), made_run(200, seed=1), small_run()]
+    store = Store(runs={run.hash: run for run in runs})
+    both = TARGETS["evolution"].outcome(Options(), store)
+    files = [sheet.name for sheet in both.sheets] + [drawing.name for drawing in both.drawings]
+    assert len(set(files)) == len(files)
+    assert [name for name in files if not name.endswith(DEMO_ROW)] == [
+        "evolution", "claims", "runs", "evolution-operations", "evolution-probability"
+    ]  # fmt: skip
+    for shown in (*both.sheets[:-1], *both.drawings):
+        rows = [row for row in (PAPER_ROW, DEMO_ROW) if row in shown.title]
+        assert rows == [DEMO_ROW if shown.name.endswith(DEMO_ROW) else PAPER_ROW]
+    assert [row["seed"] for row in both.sheets[-1].rows] == [0, 1, 0]  # one list of all runs
+    asked = TARGETS["evolution"].outcome(Options((DEMO_ROW,)), store)
+    assert [row["seed"] for row in asked.sheets[-1].rows] == [0]
+    assert (
+        asked.sheets[0].rows
+        == next(s for s in both.sheets if s.name == f"evolution-{DEMO_ROW}").rows
+    )
+    alone = TARGETS["evolution"].outcome(Options(), Store(runs={runs[-1].hash: runs[-1]}))
+    assert [sheet.name for sheet in alone.sheets] == ["evolution", "claims", "runs"]
+    assert DEMO_ROW in alone.sheets[0].title
+    assert not alone.empty
+    assert TARGETS["evolution"].outcome(Options(), Store()).empty
 
 
 def test_a_change_without_its_control_says_what_is_missing():

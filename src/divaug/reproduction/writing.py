@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib
 
 from divaug.reporting.table import to_markdown
-from divaug.reproduction.outcomes import Drawing, Outcome
+from divaug.reproduction.outcomes import RUNS, Drawing, Outcome
 from divaug.reproduction.sheets import Sheet
 from divaug.reproduction.store import write_text
 
@@ -39,7 +39,7 @@ def write_outcome(outcome: Outcome, folder: Path) -> list[Path]:
 
 def main_sheets(outcome: Outcome) -> Sequence[Sheet]:
     """The tables but for the list of runs, which is long and stands in a file of its own."""
-    return [sheet for sheet in outcome.sheets if sheet.name != "runs"]
+    return [sheet for sheet in outcome.sheets if sheet.name != RUNS]
 
 
 def markdown(outcome: Outcome) -> str:

@@ -7,7 +7,7 @@ from divaug.operations.checks import unknown_name
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job, MeasureJob, TrainJob
 from divaug.reproduction.options import PAPER_ROW, ROW_NAMES, Options, recipe_of
-from divaug.reproduction.outcomes import Outcome
+from divaug.reproduction.outcomes import Outcome, together
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.store import Store
 
@@ -87,11 +87,23 @@ class Target:
 
     def outcome(self, options: Options, store: Store) -> Outcome:
         """What the records come to; runs that were shrunk are called so."""
-        found = self.analyse(self.findings(options, store))
+        if options.rows or self.many_rows:
+            found = self.analyse(self.findings(options, store))
+        else:
+            found = together(self._by_row(options, store))
         if not options.shrunk:
             return found
         note = f"Not the paper's setting: {options.shrunk}."
         return replace(found, sentences=(note, *found.sentences))
+
+    def _by_row(self, options: Options, store: Store) -> dict[str, Outcome]:
+        """The outcome of each row that has records; of the target's own where none has."""
+        outcomes = {
+            row: self.analyse(self.findings(replace(options, rows=(row,)), store))
+            for row in dict.fromkeys([*self.rows, *self.known_rows])
+        }
+        own = self.rows[0]
+        return {row: one for row, one in outcomes.items() if not one.empty} or {own: outcomes[own]}
 
 
 def cells(plan: Plan, methods: Sequence[str] | None = None) -> list[Job]:
