@@ -6,8 +6,9 @@ import pytest
 
 from divaug.benchmarks import semi_step
 from divaug.benchmarks.clocks import in_turns
-from divaug.benchmarks.step import measure
+from divaug.benchmarks.step import measure, ready
 from divaug.recipes import override, recipe
+from divaug.reproduction.timing import time_step
 from divaug.training.hardware import Hardware
 from tests.test_semi_supervised import semi_recipe
 from tests.training_helpers import toy_data, toy_recipe
@@ -48,6 +49,24 @@ def test_data_loading_is_the_feed_and_the_look_up(monkeypatch):
     monkeypatch.setattr(Resident, "epoch", slow)
     found = measure(toy_recipe(), "cpu", repeats=1, steps=1, data=toy_data())
     assert found["parts_ms"]["data loading"] >= 20
+
+
+def test_what_is_timed_beside_a_step_is_told_apart_from_it(monkeypatch):
+    asked = []
+
+    def in_turns(runs, *_):
+        asked.extend(runs)
+        return [{"median": 2.0, "low": 1.0, "high": 3.0}, {"median": 7.0, "low": 6.0, "high": 8.0}]
+
+    beside = ready(toy_recipe(augmenter="none"), "cpu", data=toy_data())
+    monkeypatch.setattr("divaug.benchmarks.step.in_turns", in_turns)
+    found = measure(toy_recipe(), "cpu", repeats=1, steps=1, data=toy_data(), beside=beside)
+    assert found["step_ms"]["median"] == 2.0
+    assert found["beside_ms"]["median"] == 7.0
+    assert asked[1:] == [beside.run]
+    monkeypatch.setattr("divaug.reproduction.timing._peak_bytes", lambda *_: 1)
+    record = time_step(recipe("demo-default"), "cpu", batch="1", base=beside)
+    assert (record.step_ms["median"], record.base_ms["median"]) == (2.0, 7.0)
 
 
 def test_what_is_compared_is_timed_in_turns():

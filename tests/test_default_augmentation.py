@@ -143,10 +143,12 @@ def test_dtype_and_memory_format_change_nothing_but_the_rounding(dtype, channels
     ({"mean": (0.5,), "std": (0.0,)}, "positive"),
     ({"mean": (0.5,), "std": (0.1,), "flip": 1.5}, r"\[0, 1\]"),
     ({"mean": (0.5,), "std": (0.1,), "padding": -1}, "negative"),
+    ({"mean": (0.5,), "std": (0.1,), "padding": 4.0}, "`padding` must be an int"),
+    ({"mean": (0.5,), "std": (0.1,), "cutout": True}, "`cutout` must be an int"),
     ({"mean": (0.5,), "std": (0.1,), "cutout": -1}, "negative"),
 ])  # fmt: skip
 def test_wrong_settings_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         DefaultAugmentation(**settings)
 
 

@@ -1,6 +1,7 @@
 """The expansion kernels make what batched PyTorch makes, bit by bit, and nobody waits."""
 
 import os
+from dataclasses import replace
 
 import pytest
 import torch
@@ -158,6 +159,27 @@ class TestOnTheDevice:
                 assert torch.equal(found, expected)
             host = expand(images, 8, policy, cifar10(), 9, step=now)[0]
             assert torch.equal(captured[0], host)
+
+    def test_chances_of_mirroring_that_are_whole_numbers(self):
+        """Triton would compile them into a kernel that is then found for the other one too."""
+        images = torch.randint(0, 256, (8, 3, 32, 32), dtype=torch.uint8)
+        for flip in (1, 0, 0.5, 1):
+            default = replace(cifar10(), flip=flip)
+            expected, _ = expand(images, 4, None, default, 3, backend="torch")
+            found, _ = expand(images.cuda(), 4, None, default, 3)
+            assert torch.equal(found.cpu(), expected)
+
+    @pytest.mark.parametrize("side", [32, 160])
+    def test_on_a_stream_of_the_caller(self, side):
+        images = torch.randint(0, 256, (16, 3, side, side), dtype=torch.uint8, device="cuda")
+        expected = [expand(images, 4, None, cifar10(), 3, step=i)[0] for i in range(8)]
+        torch.cuda.synchronize()
+        mine = torch.cuda.Stream()
+        with torch.cuda.stream(mine):
+            found = [expand(images, 4, None, cifar10(), 3, step=i)[0] for i in range(8)]
+        mine.synchronize()  # and nothing else
+        for one, other in zip(found, expected, strict=True):
+            assert torch.equal(one, other)
 
     def test_memory_is_flat_over_a_thousand_steps(self):
         model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 10)).cuda()

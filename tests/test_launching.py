@@ -4,13 +4,15 @@ import pytest
 import torch
 
 from divaug.kernels.launching import Launcher
+from divaug.policies.table import Partners
+from divaug.randomness import Stream
 
 
 class Kernel:
     """Stands in for a Triton function: compiles on demand, and counts."""
 
     def __init__(self):
-        self.compiled, self.launched = 0, []
+        self.compiled, self.launched, self.streams = 0, [], []
 
     def __getitem__(self, grid):
         def run(*arguments, **named):
@@ -26,7 +28,11 @@ class Compiled:
         self.kernel = kernel
 
     def __getitem__(self, grid):
-        return lambda *arguments: self.kernel.launched.append((grid[0], [*arguments]))
+        def run(*arguments, stream=None):
+            self.kernel.launched.append((grid[0], [*arguments]))
+            self.kernel.streams.append(stream)
+
+        return run
 
 
 @pytest.fixture
@@ -83,6 +89,48 @@ def test_truth_values_are_bytes_to_a_kernel(kernel, launch):
     assert kernel.launched[0][1][0].data_ptr() == kernel.launched[1][1][0] == truth.data_ptr()
 
 
+class SomeStream:
+    """Stands in for a stream that is current inside `with`."""
+
+    cuda_stream = 1234
+
+    def __init__(self):
+        self.current = False
+
+    def __enter__(self):
+        self.current = True
+
+    def __exit__(self, *_):
+        self.current = False
+
+
+def test_a_kernel_runs_on_the_stream_that_is_asked_for(kernel, monkeypatch):
+    stream = SomeStream()
+    monkeypatch.setattr(torch.cuda, "stream", lambda one: one)
+    asked = []
+    monkeypatch.setattr(
+        Kernel, "__getitem__",
+        lambda self, _: lambda *_, **__: asked.append(stream.current) or Compiled(self),
+    )  # fmt: skip
+    launcher, tensor = Launcher(kernel, {"C": 2}, {}), torch.zeros(64)
+    launcher(3, (tensor,), (1,), stream)
+    assert asked == [True]  # Triton launches what it compiles on the current stream
+    launcher(3, (tensor,), (1,), stream)
+    launcher(3, (tensor,), (1,))
+    assert asked == [True]
+    assert kernel.streams == [1234, None]
+    launcher(3, (tensor[1:],), (1,), stream)
+    launcher(3, (tensor[1:],), (1,))
+    assert asked == [True, True, False]
+
+
+def test_on_amd_triton_is_asked_every_time(kernel, launch, monkeypatch):
+    monkeypatch.setattr(torch.version, "hip", "7.0")
+    for _ in range(2):
+        launch(torch.zeros(64))
+    assert kernel.compiled == 2
+
+
 def test_an_address_that_is_not_aligned_never_meets_a_kernel_for_aligned_ones(kernel, launch):
     tensor = torch.zeros(64)
     launch(tensor)
@@ -90,6 +138,19 @@ def test_an_address_that_is_not_aligned_never_meets_a_kernel_for_aligned_ones(ke
         launch(tensor[1:])  # 4 bytes on: Triton looks again, every time
     launch(tensor)
     assert kernel.compiled == 3
+
+
+def test_a_chance_of_mirroring_is_a_fraction_to_the_kernel(monkeypatch):
+    """Triton compiles the whole numbers 0 and 1 into a kernel, and the launcher would not know."""
+    pytest.importorskip("triton")
+    from divaug.kernels.draw import draw_kernel
+
+    chances = []
+    monkeypatch.setattr(Launcher, "__call__", lambda _, __, ___, numbers: chances.append(numbers))
+    for chance in (0, 1):
+        stream = Stream(0, 0, torch.arange(2))
+        draw_kernel(stream, 2, (8, 8), None, Partners(2, None), (0, chance, (8, 8)))
+    assert [type(numbers[-1]) for numbers in chances] == [float, float]
 
 
 def test_sizes_and_settings_that_differ_have_launchers_of_their_own():

@@ -148,15 +148,32 @@ def test_the_list_counts_the_epochs_that_a_begun_run_has_behind_it(work):
     estimator = Estimator(Store(), "cpu", "Some GPU", path)
 
     def listed():
-        table = list_jobs([job], Store(), estimator, begun=begun([job], Store(), work))
+        table = list_jobs([job], Store(), estimator, begun=begun([job], work))
         return table.rows[0][2:4]
 
     assert listed() == ("to do", "about 9.0 s")  # three epochs of three steps
     for _ in range(4):
         assert job.execute(replace(work, until=1.0), shelf) is End.TIME_UP
     assert listed() == ("to do from epoch 2 on", "about 6.0 s")
+    # A run that was killed has written more epochs than its last checkpoint knows of.
+    metrics = job.folder(work) / "metrics.jsonl"
+    text = metrics.read_text()
+    metrics.write_text(text + '{"kind": "epoch", "epoch": 1, "step": 6}\n')
+    assert listed() == ("to do from epoch 2 on", "about 6.0 s")
+    metrics.write_text(text)
     shutil.rmtree(job.folder(work) / "checkpoints")  # then it cannot go on from there
     assert listed() == ("to do", "about 9.0 s")
+
+
+def test_a_run_that_only_lacks_its_record_is_listed_so(work):
+    job = job_of("none")
+    assert job.train(work, Shelf(work.data)) is End.FINISHED
+    path = work.runs.parent / "step.json"
+    case = {"recipe": job.recipe.to_dict(), "step_ms": {"median": 1000.0}, "parts_ms": {}}
+    path.write_text(json.dumps({"cases": [case | {"environment": {"gpu": "Some GPU"}}]}))
+    estimator = Estimator(Store(), "cpu", "Some GPU", path)
+    row = list_jobs([job], Store(), estimator, begun=begun([job], work)).rows[0]
+    assert row[2:4] == ("to do, its record", "about 0.0 s")
 
 
 def test_a_run_whose_last_checkpoint_was_damaged_goes_on_from_the_one_before(work, capsys):

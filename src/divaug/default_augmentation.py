@@ -63,6 +63,9 @@ class DefaultAugmentation:
             raise ValueError(f"`std` must be positive, got {self.std}.")
         if not 0.0 <= self.flip <= 1.0:
             raise ValueError(f"`flip` must lie in [0, 1], got {self.flip}.")
+        for name, side in (("padding", self.padding), ("cutout", self.cutout)):
+            if isinstance(side, bool) or not isinstance(side, int):
+                raise TypeError(f"`{name}` must be an int, in pixels, got {side!r}.")
         if self.padding < 0 or self.cutout < 0:
             raise ValueError(
                 f"`padding` and `cutout` must not be negative, got {self.padding}, {self.cutout}."

@@ -98,7 +98,9 @@ def expand(
 def step(
     recipe: Annotated[
         list[str] | None,
-        typer.Argument(help="Recipes, measured one after the other.", show_default=False),
+        typer.Argument(
+            help="Recipes; those of one network are timed in turns.", show_default=False
+        ),
     ] = None,
     json: Json = None,
     device: options.Device = None,

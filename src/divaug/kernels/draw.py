@@ -75,7 +75,7 @@ def _draw_operations(
 @triton.jit(
     do_not_specialize=[
         "step", "seed_low", "seed_high", "B", "E", "rows", "pool", "H", "W", "crops", "out_h",
-        "out_w",
+        "out_w", "flip_chance",
     ]
 )  # fmt: skip
 def _kernel(
@@ -179,7 +179,7 @@ def draw_kernel(
         ),
         (
             now, stream.seed & MASK, stream.seed >> 32, B, E, table[0].shape[0] if table else 1,
-            partners.count, *size, 2 * padding + 1, *out, chance,
+            partners.count, *size, 2 * padding + 1, *out, float(chance),
         ),
     )  # fmt: skip
     return drawn, placed

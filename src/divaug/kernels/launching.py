@@ -60,8 +60,9 @@ class Launcher:
                 self(programs, tensors, numbers, stream)
             return
         addresses = [tensor.data_ptr() for tensor in tensors]
-        if reduce(or_, addresses) % ALIGNMENT:
-            # What Triton chooses for these addresses holds for them alone: it is asked anew.
+        if reduce(or_, addresses) % ALIGNMENT or torch.version.hip:
+            # What Triton chooses for these addresses holds for them alone: it is asked anew. On
+            # AMD's devices its choice depends on the sizes of tensors too.
             self._run(programs, tensors, numbers, stream)
             return
         key = (device.index, _widths(numbers), *map(type, numbers), *[t.dtype for t in tensors])

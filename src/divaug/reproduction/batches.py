@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from divaug.benchmarks.step import ready
+from divaug.benchmarks.step import Ready, ready
 from divaug.recipes import Recipe
 from divaug.reproduction.identity import cost_hash, step_hash
 from divaug.reproduction.store import Store, read_store, save
@@ -63,11 +63,12 @@ class TimeJob:
         """Time the base and what is missing, and write the records."""
         batch, missing = new_batch(), self._missing(read_store(work.results))
         device, eager = work.device, work.eager
-        base = None
+        base: Ready | None = None
         for recipe in dict.fromkeys([self.base, *missing]):
             if not work.may_begin:
                 return End.TIME_UP
             tidy()
+            if recipe != self.base and base is None:
+                base = ready(self.base, device, eager=eager)
             save(work.results, time_step(recipe, device, eager=eager, batch=batch, base=base))
-            base = base or ready(self.base, device, eager=eager)
         return End.FINISHED

@@ -155,7 +155,9 @@ def list_jobs(
         about = "" if done else "unknown" if seconds is None else f"about {duration(seconds)}"
         state = "done" if done else "to do"
         state += ", its network is needed" if repeated else ""
-        state += f" from epoch {epochs[job.hash] + 1} on" if job.hash in epochs else ""
+        if not done and job.hash in epochs:
+            # A run may have ended without a record, which is then all there is to do.
+            state += f" from epoch {epochs[job.hash] + 1} on" if seconds != 0 else ", its record"
         rows.append((str(i), job.label, state, about, job.hash))
     notes = [f"Still to do: {waiting} of {len(rows)}."]
     if total:

@@ -21,7 +21,7 @@ from divaug.reproduction.records import (
 
 __all__ = ["from_text", "to_text"]
 
-_RUN, _MEASUREMENT, _COST = "divaug.run/1", "divaug.measurement/1", "divaug.cost/2"
+_RUN, _MEASUREMENT, _COST = "divaug.run/1", "divaug.measurement/1", "divaug.cost/3"
 _DIGITS = 6
 _NUMBERS = (
     "loss", "accuracy", "diversity", "test_accuracy", "test_loss", "seconds",

@@ -1,5 +1,6 @@
 """Jobs: train a cell, measure an augmenter; steps are timed in `batches`."""
 
+import math
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,9 +79,10 @@ class TrainJob:
         return work.runs / f"{self.recipe.name}-seed{self.recipe.seed}-{self.hash}"
 
     def epochs_done(self, work: Work) -> int:
-        """Whole epochs that the run has behind it when it goes on."""
+        """Whole epochs before the last checkpoint, where the run will go on."""
         folder = self.folder(work)
-        return _epochs(folder) if checkpoints.find(folder / "checkpoints") else 0
+        found = checkpoints.find(folder / "checkpoints")
+        return _epochs(folder, checkpoints.step_of(found[-1])) if found else 0
 
     def has_network(self, work: Work) -> bool:
         """Whether the run has ended and its network is still there."""
@@ -202,9 +204,9 @@ class MeasureJob:
         return end
 
 
-def begun(jobs: Sequence[Job], store: Store, work: Work) -> dict[str, int]:
-    """Hash → whole epochs, of the runs that will go on where they stopped."""
-    trainings = [job for job in jobs if isinstance(job, TrainJob) and not job.done(store)]
+def begun(jobs: Sequence[Job], work: Work) -> dict[str, int]:
+    """Hash → whole epochs, of trainings that would go on where they stopped."""
+    trainings = [job for job in jobs if isinstance(job, TrainJob)]
     return {job.hash: done for job in trainings if (done := job.epochs_done(work))}
 
 
@@ -215,11 +217,10 @@ def trained_again(jobs: Sequence[Job], store: Store, work: Work) -> set[str]:
     return {job.hash for job in needed if job.done(store) and not job.has_network(work)}
 
 
-def _epochs(folder: Path) -> int:
-    """Whole epochs of a run so far."""
-    return max(
-        (line["epoch"] + 1 for line in read_metrics(folder) if line["kind"] == "epoch"), default=0
-    )
+def _epochs(folder: Path, until: float = math.inf) -> int:
+    """Whole epochs of a run, up to a step."""
+    lines = [line for line in read_metrics(folder) if line["kind"] == "epoch"]
+    return max((line["epoch"] + 1 for line in lines if line["step"] <= until), default=0)
 
 
 def _reached_end(folder: Path, recipe: Recipe) -> bool:

@@ -103,5 +103,5 @@ def list_target(name: str, options: Options, work: Work, machine: str | None = N
     waiting = any(not job.done(store) for job in chosen.stages[0](plan))
     later = chosen.later if waiting else ""
     estimator = Estimator(store, work.device, machine)
-    again, parts = trained_again(jobs, store, work), begun(jobs, store, work)
+    again, parts = trained_again(jobs, store, work), begun(jobs, work)
     return list_jobs(jobs, store, estimator, later, again, parts)

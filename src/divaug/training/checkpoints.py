@@ -19,7 +19,16 @@ from torch import Tensor, nn
 
 from divaug.training.files import writing
 
-__all__ = ["KEPT", "Checkpoint", "find", "load", "load_latest", "load_network", "save"]
+__all__ = [
+    "KEPT",
+    "Checkpoint",
+    "find",
+    "load",
+    "load_latest",
+    "load_network",
+    "save",
+    "step_of",
+]
 
 #: How many checkpoints of a run are kept.
 KEPT = 2
@@ -129,6 +138,16 @@ def load(path: Path) -> Checkpoint:
 def find(folder: Path) -> list[Path]:
     """The checkpoints in a folder of checkpoints, oldest first."""
     return _all(folder)
+
+
+def step_of(path: Path) -> int:
+    """The step of a checkpoint that `find` found, by its name.
+
+    Example:
+        >>> step_of(Path("runs/a/checkpoints/step-00000390"))
+        390
+    """
+    return int(path.name.removeprefix("step-"))
 
 
 def load_latest(folder: Path) -> tuple[Checkpoint | None, list[str]]:

@@ -44,12 +44,12 @@ _COLUMNS = (
     number("n", "n runs"),
 )
 _NOTE = (
-    "Relative to RandAugment, timed in turns with each method. Step: median of stretches on random "
-    "images. Peak: most memory alive at once on a GPU, network and training images included; on a "
-    "CPU, what one step allocates. Whole run: mean time of n finished runs that had the device "
-    "to themselves, evaluations and checkpoints included, building and compiling not. The paper's "
-    "4.5 counts one inference an image; by its own rule eight inferences at half a training step "
-    "and four training steps make 8."
+    "Relative to RandAugment: each step was timed in turns with RandAugment's, or both with "
+    "DivAug's. Step: median of stretches on random images. Peak: most memory alive at once on a "
+    "GPU, network and training images included; on a CPU, what one step allocates. Whole run: mean "
+    "time of n finished runs that had the device to themselves, evaluations and checkpoints "
+    "included, building and compiling not. The paper's 4.5 counts one inference an image; by its "
+    "own rule eight inferences at half a training step and four training steps make 8."
 )
 
 
