@@ -116,7 +116,7 @@ def _claims(seen: Sequence[Seen]) -> list[Claim]:
 
     def shown(key: str, names: Sequence[str]) -> str:
         found = [(one.title, getattr(one, key)) for one in seen if one.name in names]
-        return ", ".join(f"{title} {value.mean:+.4f}" for title, value in found if value)
+        return ", ".join(f"{title} {value.mean:.4f}" for title, value in found if value)
 
     return [
         Claim(
