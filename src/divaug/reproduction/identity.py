@@ -33,6 +33,7 @@ _NEUTRAL = {
     "num_workers",
     "sync_batchnorm",
 }
+_ESSENTIAL = {one.name: one.default for one in fields(Recipe) if one.name not in _NEUTRAL}
 # What the time of a step does not hang on.
 _TIMELESS = {"seed", "epochs", "train_images", "learning_rate", "weight_decay", "momentum"}
 
@@ -91,13 +92,8 @@ def split_mark(labelled: Sequence[int]) -> str:
 
 
 def _essence(recipe: Recipe) -> dict[str, Any]:
-    content = recipe.to_dict()
-    return {
-        field.name: content[field.name]
-        for field in fields(Recipe)
-        if field.name not in _NEUTRAL
-        and (field.default is MISSING or content[field.name] != field.default)
-    }
+    found = ((name, getattr(recipe, name), default) for name, default in _ESSENTIAL.items())
+    return {name: value for name, value, default in found if default is MISSING or value != default}
 
 
 def _hash(content: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -45,9 +46,15 @@ class Store:
 
     def cell(self, recipe: Recipe) -> list[RunRecord]:
         """The runs of a recipe with any seed, by seed."""
-        wanted = cell_hash(recipe)
-        found = [run for run in self.runs.values() if cell_hash(run.recipe) == wanted]
-        return sorted(found, key=lambda run: run.recipe.seed)
+        return sorted(self._cells.get(cell_hash(recipe), ()), key=lambda run: run.recipe.seed)
+
+    @cached_property
+    def _cells(self) -> dict[str, list[RunRecord]]:
+        """The runs by cell: tables ask for each of them many times."""
+        cells: dict[str, list[RunRecord]] = {}
+        for run in self.runs.values():
+            cells.setdefault(cell_hash(run.recipe), []).append(run)
+        return cells
 
     def measured(self, scorer: Recipe, augmenter: str) -> list[MeasurementRecord]:
         """What was measured of an augmenter with a network of a recipe, any seed, by seed.
