@@ -225,7 +225,7 @@ def _global_generators_restored():
     yield
     torch.set_rng_state(saved[0])
     random.setstate(saved[1])
-    np.random.set_state(saved[2])  # noqa: NPY002
+    np.random.set_state(saved[2])  # noqa: NPY002 (as above)
 
 
 @pytest.mark.usefixtures("_global_generators_restored")

@@ -140,16 +140,20 @@ def test_a_run_that_is_stopped_in_time_goes_on_to_the_same_end(work, tmp_path):
     assert len(checkpoints.find(job.folder(moved) / "checkpoints")) == 1  # small enough to move
 
 
+def listed_at_a_second_a_step(job, work):
+    """State and time of a job in the list, where a step was timed to take a second."""
+    case = {"recipe": job.recipe.to_dict(), "step_ms": {"median": 1000.0}, "parts_ms": {}}
+    path = work.runs.parent / "step.json"
+    path.write_text(json.dumps({"cases": [case | {"environment": {"gpu": "Some GPU"}}]}))
+    estimator = Estimator(Store(), "cpu", "Some GPU", path)
+    return list_jobs([job], Store(), estimator, begun=begun([job], work)).rows[0][2:4]
+
+
 def test_the_list_counts_the_epochs_that_a_begun_run_has_behind_it(work):
     job, shelf = job_of("none", epochs=3), Shelf(work.data)
-    steps = {"recipe": job.recipe.to_dict(), "step_ms": {"median": 1000.0}, "parts_ms": {}}
-    path = work.runs.parent / "step.json"
-    path.write_text(json.dumps({"cases": [steps | {"environment": {"gpu": "Some GPU"}}]}))
-    estimator = Estimator(Store(), "cpu", "Some GPU", path)
 
     def listed():
-        table = list_jobs([job], Store(), estimator, begun=begun([job], work))
-        return table.rows[0][2:4]
+        return listed_at_a_second_a_step(job, work)
 
     assert listed() == ("to do", "about 9.0 s")  # three epochs of three steps
     for _ in range(4):
@@ -168,12 +172,7 @@ def test_the_list_counts_the_epochs_that_a_begun_run_has_behind_it(work):
 def test_a_run_that_only_lacks_its_record_is_listed_so(work):
     job = job_of("none")
     assert job.train(work, Shelf(work.data)) is End.FINISHED
-    path = work.runs.parent / "step.json"
-    case = {"recipe": job.recipe.to_dict(), "step_ms": {"median": 1000.0}, "parts_ms": {}}
-    path.write_text(json.dumps({"cases": [case | {"environment": {"gpu": "Some GPU"}}]}))
-    estimator = Estimator(Store(), "cpu", "Some GPU", path)
-    row = list_jobs([job], Store(), estimator, begun=begun([job], work)).rows[0]
-    assert row[2:4] == ("to do, its record", "about 0.0 s")
+    assert listed_at_a_second_a_step(job, work) == ("to do, its record", "about 0.0 s")
 
 
 def test_a_run_whose_last_checkpoint_was_damaged_goes_on_from_the_one_before(work, capsys):

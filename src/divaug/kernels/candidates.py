@@ -228,8 +228,10 @@ class _Round:
         zeros = torch.zeros(sum(parts), dtype=torch.int32, device=device)
         counts, records, arrivals = zeros.split(parts)
         tables = torch.empty((room, 3, 256), dtype=torch.uint8, device=device)
-        which = (lists, counts, *self._read[2:4])
-        _lister(self._sizes.K, slots)(-(-count // LIST_BLOCK), which, (count, room, first))
+        operation, applied = self._read[2:4]
+        _lister(self._sizes.K, slots)(
+            -(-count // LIST_BLOCK), (lists, counts, operation, applied), (count, room, first)
+        )
         listed = (tables, lists, counts)
         counted = (tables, *self._read, records, arrivals, lists, counts)
         # Three streams: tables and what waits for all of them; pairs; single operations. Each list

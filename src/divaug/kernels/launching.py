@@ -71,13 +71,10 @@ class Launcher:
             compiled = self._run(programs, tensors, numbers, stream)
             if compiled is not None:  # Triton returns none where it interprets
                 self._compiled[key] = compiled
-        elif stream is None:
-            # Addresses instead of tensors: Triton would ask the driver about each of those.
-            compiled[(programs, 1, 1)](*addresses, *numbers, *self._constants)
         else:
-            compiled[(programs, 1, 1)](
-                *addresses, *numbers, *self._constants, stream=stream.cuda_stream
-            )
+            handle = None if stream is None else stream.cuda_stream
+            # Addresses instead of tensors: Triton would ask the driver about each of those.
+            compiled[(programs, 1, 1)](*addresses, *numbers, *self._constants, stream=handle)
 
     def _run(
         self,

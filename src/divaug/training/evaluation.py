@@ -58,7 +58,7 @@ class TestImages:
 
     images: Tensor
     labels: Tensor
-    processes: Processes = Processes()  # noqa: RUF009 (frozen)
+    processes: Processes = Processes()
     chunk_size: int = 1000
 
     __test__ = False  # no test case of pytest's
@@ -96,7 +96,7 @@ class TestFiles:
     channels: int
     device: torch.device
     num_workers: int = 0
-    processes: Processes = Processes()  # noqa: RUF009 (frozen)
+    processes: Processes = Processes()
     chunk_size: int = 250
 
     __test__ = False
@@ -145,7 +145,7 @@ def evaluate(
     test: TestSet,
     default: DefaultAugmentation,
     hardware: Hardware,
-    processes: Processes = Processes(),  # noqa: B008 (frozen)
+    processes: Processes = Processes(),
 ) -> Scores:
     """Accuracy and mean loss of a network in evaluation mode; the network stays as it was.
 
@@ -171,7 +171,7 @@ def evaluate_unless(
     test: TestSet,
     default: DefaultAugmentation,
     hardware: Hardware,
-    processes: Processes = Processes(),  # noqa: B008 (frozen)
+    processes: Processes = Processes(),
 ) -> Scores | None:
     """As `evaluate`; None where it was stopped.
 

@@ -59,7 +59,7 @@ class SemiStep:
     unlabelled_loss: UnlabelledLoss
     recipe: Recipe
     hardware: Hardware
-    processes: Processes = Processes()  # noqa: RUF009 (frozen)
+    processes: Processes = Processes()
     average: Average | None = None
 
     def __post_init__(self) -> None:

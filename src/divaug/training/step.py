@@ -80,7 +80,7 @@ class Step:
     forward: Callable[[Tensor], object]
     optimizer: SGD
     hardware: Hardware
-    processes: Processes = Processes()  # noqa: RUF009 (frozen)
+    processes: Processes = Processes()
 
     def __post_init__(self) -> None:
         device = self.hardware.device
