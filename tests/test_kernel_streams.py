@@ -54,7 +54,7 @@ def launched(monkeypatch):
         out = torch.empty((8, 3, 224, 224), device="meta")
         kinds = (torch.int32, torch.bool, torch.float32, torch.int32, torch.int64)
         sub = tuple(torch.empty((2, 4, slots), dtype=kind, device="meta") for kind in kinds)
-        monkeypatch.setattr(candidates, "at_a_word", lambda images: images)  # has no address here
+        monkeypatch.setattr(candidates, "_at_a_word", lambda images: images)  # has no address here
         candidates.render(out, images, 4, sub, images, None, None, False)
         before["end"] = frozenset(current.known)
         return before, further

@@ -1,13 +1,11 @@
 """Launching: a compiled kernel is found again exactly where Triton would choose the same one."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
-from divaug import expand, kernels, policies
-from divaug.default_augmentation import cifar10
 from divaug.kernels.launching import Launcher
+from divaug.policies.table import Partners
+from divaug.randomness import Stream
 
 
 class Kernel:
@@ -142,61 +140,24 @@ def test_an_address_that_is_not_aligned_never_meets_a_kernel_for_aligned_ones(ke
     assert kernel.compiled == 3
 
 
-@pytest.fixture
-def launches(monkeypatch):
-    """The numbers of every launch by name; none of them runs."""
-    pytest.importorskip("triton")
-    made = []
-
-    def launch(self, programs, tensors, numbers, stream=None):
-        names = self._kernel.arg_names[len(tensors) :]
-        made.append(dict(zip(names, numbers, strict=False)))  # constants follow
-
-    monkeypatch.setattr(kernels, "use_triton", lambda *_: True)
-    monkeypatch.setattr(Launcher, "__call__", launch)
-    return made
-
-
-@pytest.mark.parametrize("policy", [policies.Uniform(), policies.Identity()], ids=["one", "two"])
-def test_a_chance_of_mirroring_is_a_fraction_to_the_kernel(launches, policy):
+def test_a_chance_of_mirroring_is_a_fraction_to_the_kernel(monkeypatch):
     """Triton compiles the whole numbers 0 and 1 into a kernel, and the launcher would not know."""
+    pytest.importorskip("triton")
+    from divaug.kernels.draw import draw_kernel
+
+    chances = []
+    monkeypatch.setattr(Launcher, "__call__", lambda _, __, ___, numbers: chances.append(numbers))
     for chance in (0, 1):
-        default = replace(cifar10(), flip=chance)
-        expand(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), 2, policy, default)
-    chances = [numbers["flip_chance"] for numbers in launches if "flip_chance" in numbers]
-    assert chances == [0.0, 1.0]
-    assert {type(chance) for chance in chances} == {float}
-
-
-@pytest.mark.parametrize(
-    ("side", "policy", "default", "expected"),
-    [
-        ((32, 32), policies.Uniform(), cifar10(), 1),
-        ((32, 32), policies.Uniform(), None, 1),
-        ((128, 128), policies.TrivialAugment(), cifar10(), 1),
-        ((32, 32), policies.Identity(), cifar10(), 2),
-        ((32, 32), policies.RandAugment(3, 4), cifar10(), 3),  # two rounds
-        ((129, 128), policies.Uniform(), cifar10(), 9),
-        ((129, 128), policies.TrivialAugment(), cifar10(), 5),
-    ],
-)
-def test_small_images_take_one_launch(launches, side, policy, default, expected):
-    expand(torch.zeros(2, 3, *side, dtype=torch.uint8), 4, policy, default)
-    assert len(launches) == expected
-
-
-def test_nothing_to_do_takes_no_launch(launches):
-    candidates, drawn = expand(torch.zeros(0, 3, 8, 8, dtype=torch.uint8), 4)
-    assert candidates.shape == (0, 4, 3, 8, 8)
-    assert drawn.shape == (0, 4, 2)
-    assert not launches
+        stream = Stream(0, 0, torch.arange(2))
+        draw_kernel(stream, 2, (8, 8), None, Partners(2, None), (0, chance, (8, 8)))
+    assert [type(numbers[-1]) for numbers in chances] == [float, float]
 
 
 def test_sizes_and_settings_that_differ_have_launchers_of_their_own():
     pytest.importorskip("triton")
-    from divaug.kernels.candidates import Finish, Share, Sizes, _renderer
+    from divaug.kernels.candidates import Share, _Finish, _renderer, _Sizes
 
-    sizes, share, finish = Sizes(8, 32, 32, 3, 2), Share(1, 64, 2), Finish(True, 4, 16, False)
+    sizes, share, finish = _Sizes(8, 32, 32, 3, 2), Share(1, 64, 2), _Finish(True, 4, 16, False)
     base = (sizes, 2, share, finish, True, False, False)
     assert _renderer(*base) is _renderer(*base)
     others = [

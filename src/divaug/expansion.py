@@ -7,25 +7,19 @@ from divaug import kernels
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
+from divaug.operations.table import TABLE
 from divaug.own_operations import render_around_own
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
 from divaug.policies.table import Partners
 from divaug.randomness import Stream, check_index, check_seed, check_step
-from divaug.rendering import (
-    KERNEL_TABLE,
-    Renderer,
-    draw,
-    draw_in_kernel,
-    expand_in_one_kernel,
-    render,
-    render_in_kernels,
-)
+from divaug.rendering import Renderer, draw, draw_in_kernel, render, render_in_kernels
 from divaug.subpolicies import SubPolicies
 
 __all__ = ["expand", "replay"]
 
 _UNIVERSAL = Uniform()
+_SIXTEEN = tuple(TABLE.values())
 
 
 def expand(
@@ -83,25 +77,18 @@ def expand(
     shared = _check_pool(pool, originals)
     size = (images.shape[2], images.shape[3])
     partners = Partners(shared.shape[0], stream.index if pool is not None else None)
-    kind = (dtype or torch.float32) if default else torch.uint8
-    source, E = policy or _UNIVERSAL, num_candidates
     triton = kernels.use_triton(backend, images.device)
-    if triton:
-        made = expand_in_one_kernel(
-            source, default, stream, E, originals, shared, partners, kind, channels_last
-        )
-        if made is not None:
-            return made
     subpolicies, draws = (draw_in_kernel if triton else draw)(
-        source, default, stream, E, size, partners, epoch
+        policy or _UNIVERSAL, default, stream, num_candidates, size, partners, epoch
     )
+    kind = (dtype or torch.float32) if default else torch.uint8
     run = _renderer(backend, subpolicies)
     return run(originals, subpolicies, default, draws, shared, kind, channels_last), subpolicies
 
 
 def _renderer(backend: str | None, subpolicies: SubPolicies) -> Renderer:
     """What turns these sub-policies into pixels: kernels know the sixteen operations only."""
-    if subpolicies.operations == KERNEL_TABLE:  # the same objects: no need to look at their names
+    if subpolicies.operations == _SIXTEEN:  # the same objects: no need to look at their names
         triton = kernels.use_triton(backend, subpolicies.device)
         return render_in_kernels if triton else render
     known = len(kernels.KERNEL_OPERATIONS)

@@ -1,27 +1,25 @@
 """From sub-policies to candidates: draw and render, in batched PyTorch or in kernels."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, finish
 from divaug.operations.execution import transform_in_place
-from divaug.operations.table import TABLE
+from divaug.operations.table import Operation
 from divaug.policies import Policy
 from divaug.policies.base import TablePolicy
-from divaug.policies.table import Partners, PolicyTable
+from divaug.policies.table import Partners
 from divaug.randomness import Stream
 from divaug.subpolicies import SubPolicies
 
 __all__ = [
     "CHUNK_CANDIDATE_PIXELS",
-    "KERNEL_TABLE",
     "Renderer",
     "draw",
     "draw_in_kernel",
-    "expand_in_one_kernel",
     "render",
     "render_in_kernels",
 ]
@@ -40,8 +38,6 @@ Renderer: TypeAlias = Callable[
     Tensor,
 ]
 
-#: The operations that the kernels know.
-KERNEL_TABLE = tuple(TABLE.values())
 #: Candidate pixels worked on at a time: what bounds the memory beyond the result.
 CHUNK_CANDIDATE_PIXELS = 1 << 21
 
@@ -72,65 +68,24 @@ def draw_in_kernel(
     """As `draw`, in one kernel where the policy is a table and the default augmentation simple."""
     from divaug.kernels.draw import draw_kernel
 
-    table = _table_of(policy, size, stream.index.device)
+    table = None
+    operations: tuple[Operation, ...] = ()
+    # A subclass that draws in its own way keeps that way.
+    if isinstance(policy, TablePolicy) and type(policy).draw is TablePolicy.draw:
+        compiled = policy.table(*size, stream.index.device)
+        table = (compiled.integers, compiled.floats, compiled.joint)
+        operations = compiled.operations
     simple = default is not None and default.photometric is None
     wanted = (default.padding, default.flip, size) if default is not None and simple else None
     drawn, placed = draw_kernel(stream, candidates, size, table, partners, wanted)
-    if table and drawn:
-        subpolicies = SubPolicies(*drawn, table.operations)
+    if table:
+        fields: list[Any] = [*drawn, operations]
+        subpolicies = SubPolicies(*fields)
     else:
         subpolicies = policy.draw(stream, candidates, size, partners, epoch)
-    if placed:
+    if wanted:
         return subpolicies, DefaultDraws(*placed)
     return subpolicies, default.draw(stream, candidates, size) if default else None
-
-
-def _table_of(policy: Policy, size: tuple[int, int], device: torch.device) -> PolicyTable | None:
-    """What kernels draw from; None where a policy, or a subclass of one, draws in its own way."""
-    if isinstance(policy, TablePolicy) and type(policy).draw is TablePolicy.draw:
-        return policy.table(*size, device)
-    return None
-
-
-def expand_in_one_kernel(
-    policy: Policy,
-    default: DefaultAugmentation | None,
-    stream: Stream,
-    candidates: int,
-    originals: Tensor,
-    pool: Tensor,
-    partners: Partners,
-    dtype: torch.dtype,
-    channels_last: bool,
-) -> tuple[Tensor, SubPolicies] | None:
-    """`draw` and `render` at once; None where a kernel cannot do it alone."""
-    from divaug.kernels.at_once import expand_kernel, fits
-
-    table = _table_of(policy, (originals.shape[2], originals.shape[3]), originals.device)
-    if table is None or table.operations != KERNEL_TABLE or not fits(originals, table):
-        return None
-    if default is not None and default.photometric is not None:
-        return None
-    out = _empty(originals, candidates, default, dtype, channels_last)
-    drawn = expand_kernel(
-        out,
-        originals,
-        stream,
-        candidates,
-        table,
-        partners,
-        pool,
-        default.flip if default else 0.0,
-        _settings(default) if default else None,
-        channels_last,
-    )
-    return _by_image(out, candidates), SubPolicies(*drawn, table.operations)
-
-
-def _settings(default: DefaultAugmentation) -> tuple[int, int, tuple[float, ...]]:
-    """What the kernels need of a default augmentation: padding, Cutout, scales and biases."""
-    scale, bias = (values * (3 // len(values)) for values in default.scale_and_bias())
-    return default.padding, default.cutout, (*scale, *bias)
 
 
 def _empty(
@@ -219,6 +174,7 @@ def render_in_kernels(
     if default is None or draws is None:
         render_kernel(out, originals, E, sub, pool, None, None, channels_last)
     elif default.photometric is None:
+        scale, bias = (values * (3 // len(values)) for values in default.scale_and_bias())
         render_kernel(
             out,
             originals,
@@ -226,7 +182,7 @@ def render_in_kernels(
             sub,
             pool,
             (draws.offset, draws.flip, draws.center),
-            _settings(default),
+            (default.padding, default.cutout, (*scale, *bias)),
             channels_last,
         )
     else:

@@ -6,7 +6,7 @@ look-up tables are made beside the candidates that need none. The host never lea
 """
 
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,21 +19,7 @@ from divaug.kernels.render import render_kernel
 from divaug.kernels.statistics import RECORD, table_kernel
 from divaug.kernels.streams import fork, wait_for
 
-__all__ = [
-    "LAUNCHERS",
-    "MAX_SLOTS",
-    "Finish",
-    "Settings",
-    "Sizes",
-    "at_a_word",
-    "fused",
-    "jitter",
-    "normalisation",
-    "render",
-]
-
-#: Padding, Cutout's side, and three scales and three biases.
-Settings: TypeAlias = tuple[int, int, tuple[float, ...]]
+__all__ = ["FUSED_PIXELS", "MAX_SLOTS", "jitter", "render"]
 
 #: Up to this many pixels a candidate is the work of one program.
 FUSED_PIXELS = 128 * 128
@@ -81,7 +67,7 @@ def render(
     subpolicies: tuple[Tensor, ...],
     pool: Tensor,
     placed: tuple[Tensor, ...] | None,
-    settings: Settings | None,
+    settings: tuple[int, int, tuple[float, ...]] | None,
     channels_last: bool,
 ) -> None:
     """Fill `out` with candidates.
@@ -93,12 +79,12 @@ def render(
         subpolicies: operation, applied, argument, center and partner, `[…,K]`, contiguous.
         pool: uint8 `[M,C,H,W]`, where partners are.
         placed: offset `[…,2]`, flip and Cutout's centre `[…,2]`; None to store bytes.
-        settings: of the default augmentation; with `placed`.
+        settings: padding, Cutout's side, and three scales and three biases; with `placed`.
         channels_last: the layout of `out`.
     """
     K = subpolicies[0].shape[-1]
-    pool = at_a_word(pool)
-    source, E = at_a_word(originals), num_candidates
+    pool = _at_a_word(pool)
+    source, E = _at_a_word(originals), num_candidates
     first = 0
     while K - first > MAX_SLOTS:
         # More operations than a kernel holds: the first ones make bytes for the next to start from.
@@ -110,20 +96,10 @@ def render(
     ).run()
 
 
-def fused(height: int, width: int) -> bool:
-    """Whether a candidate of that size is the work of one program."""
-    return height * width <= FUSED_PIXELS
-
-
-def at_a_word(images: Tensor) -> Tensor:
+def _at_a_word(images: Tensor) -> Tensor:
     """Images that begin where a word of four bytes may, where rows are whole words: see `quads`."""
     read_by_words = images.shape[-1] % 4 == 0
     return images.clone() if read_by_words and images.data_ptr() % 4 else images
-
-
-def normalisation(settings: Settings | None) -> Settings:
-    """The settings, or those that change nothing."""
-    return settings or (0, 0, (1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
 
 
 def jitter(images: Tensor, operation: Tensor, factor: Tensor) -> Tensor:
@@ -141,7 +117,7 @@ def jitter(images: Tensor, operation: Tensor, factor: Tensor) -> Tensor:
     return out
 
 
-class Sizes(NamedTuple):
+class _Sizes(NamedTuple):
     """What all kernels of a round know when they are compiled."""
 
     E: int
@@ -161,7 +137,7 @@ class Sizes(NamedTuple):
         return {"num_warps": warps, "enable_fp_fusion": False, "maxnreg": registers}
 
 
-class Finish(NamedTuple):
+class _Finish(NamedTuple):
     """What is done after the operations, and how a candidate is stored."""
 
     default: bool
@@ -176,7 +152,7 @@ def _lister(K: int, slots: int) -> Launcher:
 
 
 @lru_cache(maxsize=LAUNCHERS)
-def _tabler(sizes: Sizes, slots: int, after: int, share: Share, atomics: bool) -> Launcher:
+def _tabler(sizes: _Sizes, slots: int, after: int, share: Share, atomics: bool) -> Launcher:
     constants = {
         "SLOTS": slots, "AFTER": after, "ATOMICS": atomics, "PART": share.part,
         "BLOCK": sizes.block,
@@ -186,10 +162,10 @@ def _tabler(sizes: Sizes, slots: int, after: int, share: Share, atomics: bool) -
 
 @lru_cache(maxsize=LAUNCHERS)
 def _renderer(
-    sizes: Sizes,
+    sizes: _Sizes,
     slots: int,
     share: Share,
-    finish: Finish,
+    finish: _Finish,
     atomics: bool,
     fused: bool,
     sharp: bool,
@@ -214,16 +190,16 @@ class _Round:
         subpolicies: tuple[Tensor, ...],
         pool: Tensor,
         placed: tuple[Tensor, ...] | None,
-        settings: Settings | None,
+        settings: tuple[int, int, tuple[float, ...]] | None,
         channels_last: bool,
         first: int,
         slots: int,
     ) -> None:
         _, channels, height, width = out.shape
         operations = max(1, subpolicies[0].shape[-1])
-        padding, cutout, self._norm = normalisation(settings)
-        self._sizes = Sizes(num_candidates, height, width, channels, operations)
-        self._finish = Finish(placed is not None, padding, cutout, channels_last)
+        padding, cutout, self._norm = settings or (0, 0, (1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
+        self._sizes = _Sizes(num_candidates, height, width, channels, operations)
+        self._finish = _Finish(placed is not None, padding, cutout, channels_last)
         self._atomics = has_shared_atomics(out.device)
         self._out, self._first, self._slots = out, first, slots
         self._read = (source, pool, *subpolicies)
@@ -234,7 +210,7 @@ class _Round:
         count, sizes = len(self._out), self._sizes
         if not count:
             return
-        if self._slots and not fused(sizes.H, sizes.W):
+        if sizes.H * sizes.W > FUSED_PIXELS and self._slots:
             self._run_lists(count)
             return
         share = Share(1, None, self._slots)

@@ -6,9 +6,9 @@ import triton.language as tl
 from divaug.kernels.geometry import place
 from divaug.kernels.pixels import after_first, after_second, channel, original
 from divaug.kernels.quads import split
-from divaug.kernels.statistics import slot_at, tables_of
+from divaug.kernels.statistics import slot_of, tables_of
 
-__all__ = ["finish_candidate", "render_kernel"]
+__all__ = ["render_kernel"]
 
 
 @triton.jit
@@ -101,69 +101,48 @@ def _tile(
 
 
 @triton.jit
-def finish_candidate(
-    out, source, n, slot1, slot2, offset_y, offset_x, turn, cut_y, cut_x, scale0, scale1, scale2,
-    bias0, bias1, bias2,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, SLOTS: tl.constexpr,
+def _candidate(
+    out, originals, pool, operation, applied, argument, center, partner, offset, flip, cut,
+    tables, number, first_tile, end_tile, first, scale0, scale1, scale2, bias0, bias1, bias2,
+    E: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
+    SLOTS: tl.constexpr, ALL_SLOTS: tl.constexpr, FUSED: tl.constexpr, SHARP: tl.constexpr,
     DEFAULT: tl.constexpr, PADDING: tl.constexpr, CUTOUT: tl.constexpr,
     CHANNELS_LAST: tl.constexpr, ATOMICS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Finish all of candidate n, with the tables of its slots."""
-    tables1, tables2 = 0, 0
+    """Finish some tiles of a candidate, of which SLOTS of ALL_SLOTS operations are applied."""
+    n = number.to(tl.int64)
+    source = originals + (number // E).to(tl.int64) * (H * W * C)
+    slot1, tables1, slot2, tables2 = 0, 0, 0, 0
+    start = 0
+    if SLOTS == 1 and ALL_SLOTS == 2:
+        at = n * K + first
+        start = tl.where((tl.load(applied + at) != 0) & (tl.load(operation + at) >= 0), 0, 1)
     if SLOTS >= 1:
-        tables1 = tables_of(source, slot1, slot1, slot1, H, W, C, 0, ATOMICS, BLOCK)
+        slot1 = slot_of(
+            operation, applied, argument, center, partner, n, first + start, pool, H, W, C, K
+        )
+        if FUSED:
+            tables1 = tables_of(source, slot1, slot1, slot1, H, W, C, 0, ATOMICS, BLOCK)
+        else:
+            tables1 = tables + (n * ALL_SLOTS + start) * 768
     if SLOTS == 2:
-        tables2 = tables_of(source, slot2, slot1, tables1, H, W, C, 1, ATOMICS, BLOCK)
-    for tile in range(0, (H * W + BLOCK - 1) // BLOCK):
-        _tile(
-            out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x, turn, cut_y,
-            cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C, SLOTS, DEFAULT, PADDING,
-            CUTOUT, CHANNELS_LAST, True, True, BLOCK,
-        )  # fmt: skip
-
-
-@triton.jit
-def _placed(offset, flip, cut, n, DEFAULT: tl.constexpr):
-    """Where candidate n is cropped, its direction, and where it is cut."""
+        slot2 = slot_of(
+            operation, applied, argument, center, partner, n, first + 1, pool, H, W, C, K
+        )
+        if FUSED:
+            tables2 = tables_of(source, slot2, slot1, tables1, H, W, C, 1, ATOMICS, BLOCK)
+        else:
+            tables2 = tables + (n * ALL_SLOTS + 1) * 768
     offset_y, offset_x, turn, cut_y, cut_x = 0, 0, 1, 0, 0
     if DEFAULT:
         offset_y, offset_x = tl.load(offset + 2 * n), tl.load(offset + 2 * n + 1)
         turn = tl.where(tl.load(flip + n) != 0, -1, 1)
         cut_y, cut_x = tl.load(cut + 2 * n), tl.load(cut + 2 * n + 1)
-    return offset_y, offset_x, turn, cut_y, cut_x
-
-
-@triton.jit
-def _finish_part(
-    out, originals, pool, operation, applied, argument, center, partner, offset, flip, cut,
-    tables, number, first_tile, end_tile, first, scale0, scale1, scale2, bias0, bias1, bias2,
-    E: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
-    SLOTS: tl.constexpr, ALL_SLOTS: tl.constexpr, SHARP: tl.constexpr, DEFAULT: tl.constexpr,
-    PADDING: tl.constexpr, CUTOUT: tl.constexpr, CHANNELS_LAST: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Finish some tiles of a candidate, of which SLOTS of ALL_SLOTS operations are applied."""
-    n = number.to(tl.int64)
-    source = originals + (number // E).to(tl.int64) * (H * W * C)
-    slot2, tables2 = 0, 0
-    start = 0
-    if SLOTS == 1 and ALL_SLOTS == 2:
-        at = n * K + first
-        start = tl.where((tl.load(applied + at) != 0) & (tl.load(operation + at) >= 0), 0, 1)
-    slot1 = slot_at(
-        operation, applied, argument, center, partner, n, first + start, pool, H, W, C, K
-    )
-    tables1 = tables + (n * ALL_SLOTS + start) * 768
-    if SLOTS == 2:
-        slot2 = slot_at(
-            operation, applied, argument, center, partner, n, first + 1, pool, H, W, C, K
-        )
-        tables2 = tables + (n * ALL_SLOTS + 1) * 768
-    offset_y, offset_x, turn, cut_y, cut_x = _placed(offset, flip, cut, n, DEFAULT)
     for tile in range(first_tile, end_tile):
         _tile(
             out, source, tile, n, slot1, tables1, slot2, tables2, offset_y, offset_x, turn, cut_y,
             cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C, SLOTS, DEFAULT, PADDING,
-            CUTOUT, CHANNELS_LAST, False, SHARP, BLOCK,
+            CUTOUT, CHANNELS_LAST, FUSED, SHARP, BLOCK,
         )  # fmt: skip
 
 
@@ -177,32 +156,22 @@ def render_kernel(
     CHANNELS_LAST: tl.constexpr, ATOMICS: tl.constexpr, PART: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Finish the candidates of a list, or each of its own program where `FUSED`."""
+    tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
     if FUSED:
-        n = tl.program_id(0).to(tl.int64)
-        slot1, slot2 = 0, 0
-        if SLOTS >= 1:
-            slot1 = slot_at(
-                operation, applied, argument, center, partner, n, first, pool, H, W, C, K
-            )
-        if SLOTS == 2:
-            slot2 = slot_at(
-                operation, applied, argument, center, partner, n, first + 1, pool, H, W, C, K
-            )
-        offset_y, offset_x, turn, cut_y, cut_x = _placed(offset, flip, cut, n, DEFAULT)
-        finish_candidate(
-            out, originals + n // E * (H * W * C), n, slot1, slot2, offset_y, offset_x, turn,
-            cut_y, cut_x, scale0, scale1, scale2, bias0, bias1, bias2, H, W, C, SLOTS, DEFAULT,
-            PADDING, CUTOUT, CHANNELS_LAST, ATOMICS, BLOCK,
+        _candidate(
+            out, originals, pool, operation, applied, argument, center, partner, offset, flip, cut,
+            tables, tl.program_id(0), 0, tiles, first, scale0, scale1, scale2, bias0, bias1, bias2,
+            E, H, W, C, K, SLOTS, ALL_SLOTS, FUSED, SHARP, DEFAULT, PADDING, CUTOUT, CHANNELS_LAST,
+            ATOMICS, BLOCK,
         )  # fmt: skip
     else:
-        tiles: tl.constexpr = (H * W + BLOCK - 1) // BLOCK
         parts: tl.constexpr = (tiles + PART - 1) // PART
         for item in range(tl.program_id(0), tl.load(counts + which) * parts, tl.num_programs(0)):
             part = item % parts
-            _finish_part(
+            _candidate(
                 out, originals, pool, operation, applied, argument, center, partner, offset, flip,
                 cut, tables, tl.load(lists + which * room + item // parts), part * PART,
                 tl.minimum(part * PART + PART, tiles), first, scale0, scale1, scale2, bias0, bias1,
-                bias2, E, H, W, C, K, SLOTS, ALL_SLOTS, SHARP, DEFAULT, PADDING, CUTOUT,
-                CHANNELS_LAST, BLOCK,
+                bias2, E, H, W, C, K, SLOTS, ALL_SLOTS, FUSED, SHARP, DEFAULT, PADDING, CUTOUT,
+                CHANNELS_LAST, ATOMICS, BLOCK,
             )  # fmt: skip

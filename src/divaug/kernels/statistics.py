@@ -12,7 +12,7 @@ from divaug.kernels.histogram import counted, finished, no_counts
 from divaug.kernels.ids import AUTOCONTRAST, CONTRAST, EQUALIZE
 from divaug.kernels.pixels import after_first, blend, channel, luma, pixels_at
 
-__all__ = ["RECORD", "slot_at", "slot_of", "table_kernel", "tables_of"]
+__all__ = ["RECORD", "slot_of", "table_kernel", "tables_of"]
 
 #: int32 numbers of one record: 255 − lowest and highest value per channel, the sum of grey values
 #: as int64, and three histograms. All start at zero and grow by atomic additions and maxima.
@@ -22,27 +22,18 @@ _RECORD = tl.constexpr(RECORD)
 
 @triton.jit
 def slot_of(
-    op, strength, center_y, center_x, partner, pool,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr,
-):  # fmt: skip
-    """A slot: operation (−1 for none), argument, place, second image, map."""
-    other = pool + partner * (H * W * C)
-    a0, a1, a2, a3, a4, a5 = plan(op, strength, H, W)
-    return op, strength, center_y, center_x, other, a0, a1, a2, a3, a4, a5
-
-
-@triton.jit
-def slot_at(
     operation, applied, argument, center, partner, n, k, pool,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """Slot k of candidate n, as it was drawn."""
+    """One slot of candidate n: operation (−1 where its coin failed), argument, place, map."""
     at = n * K + k
     op = tl.where(tl.load(applied + at) != 0, tl.load(operation + at), -1)
-    return slot_of(
-        op, tl.load(argument + at), tl.load(center + 2 * at), tl.load(center + 2 * at + 1),
-        tl.load(partner + at), pool, H, W, C,
-    )  # fmt: skip
+    strength = tl.load(argument + at)
+    center_y = tl.load(center + 2 * at)
+    center_x = tl.load(center + 2 * at + 1)
+    other = pool + tl.load(partner + at) * (H * W * C)
+    a0, a1, a2, a3, a4, a5 = plan(op, strength, H, W)
+    return op, strength, center_y, center_x, other, a0, a1, a2, a3, a4, a5
 
 
 @triton.jit
@@ -270,12 +261,12 @@ def table_kernel(
         part = item % parts
         n = (at // SLOTS).to(tl.int64)
         k = at % SLOTS
-        slot = slot_at(
+        slot = slot_of(
             operation, applied, argument, center, partner, n, first + k, pool, H, W, C, K
         )
         slot1 = slot
         if AFTER:
-            slot1 = slot_at(
+            slot1 = slot_of(
                 operation, applied, argument, center, partner, n, first, pool, H, W, C, K
             )
         source = originals + (at // SLOTS // E).to(tl.int64) * (H * W * C)
