@@ -69,6 +69,8 @@ def test_a_clock_that_drifts_does_not_count():
     assert rows["RandAugment"]["relative"] == "1.00"
     assert rows["default"]["relative"] == "0.50"
     assert rows["DivAug (k-means++)"]["relative"] == "3.00"
+    assert rows["DivAug (k-means++)"]["beside_ms"] == "4.00"  # so a reader can divide
+    assert rows["PBA"]["beside_ms"] == "—, not run"
     findings = TARGETS["equal-cost"].findings(Options(), store)
     setting = findings.settings(PAPER_ROW, "divaug")[0]
     assert epochs_at_equal_cost(findings, PAPER_ROW, "default", setting) == 1200
