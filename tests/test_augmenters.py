@@ -175,7 +175,9 @@ def test_a_record_goes_on_where_its_state_was_taken(name, images):
     with pytest.raises(ValueError, match="nothing was augmented"):
         used.record()
     with pytest.raises(ValueError, match="of the same operations"):
-        used.load_record_state(state | {"names": state["names"][1:]})
+        used.load_record_state(state | {"names": [*state["names"][1:], "Mirror"]})
+    with pytest.raises(ValueError, match="`diversity` of the record must hold 3 numbers, got 2"):
+        fresh.load_record_state(state | {"diversity": [0.0, 0.0]})
 
 
 def test_records_equal_counts_by_hand(images):

@@ -249,10 +249,17 @@ def test_a_damaged_line_elsewhere_is_named_and_the_run_left_alone(tmp_path, garb
     assert {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()} == before
 
 
-def test_a_checkpoint_of_another_release_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda info: info.pop("place"), "lacks 'place'"),
+        (lambda info: info["kept"]["diversity"].pop(), "must hold 3 numbers, got 2"),
+    ],
+)
+def test_a_checkpoint_of_another_release_is_named(tmp_path, change, reason):
     stopped = run(toy_recipe(), tmp_path / "run", reporter=StopAfter(3))
     state = json.loads((stopped.checkpoint / "state.json").read_text())
-    del state["info"]["place"]
+    change(state["info"])
     (stopped.checkpoint / "state.json").write_text(json.dumps(state))
-    with pytest.raises(ValueError, match=r"step-00000003 cannot be continued: .*'place'"):
+    with pytest.raises(ValueError, match=rf"step-00000003 cannot be continued: .*{reason}"):
         run(toy_recipe(), tmp_path / "run", resume=True)

@@ -13,6 +13,10 @@ from divaug.subpolicies import SubPolicies
 __all__ = ["Record", "Sums"]
 
 
+# In the order of `Sums._totals`.
+_TOTALS = ("applied", "drawn", "probability", "diversity", "images")
+
+
 @dataclass(frozen=True)
 class Record:
     """What was kept since the last reset.
@@ -63,30 +67,28 @@ class Sums:
 
     @staticmethod
     def from_state(state: Mapping[str, Any]) -> "Sums":
-        """Totals from what `state` gave, on the CPU."""
+        """Totals from what `state` gave, on the CPU.
 
-        def total(name: str, dtype: torch.dtype) -> Tensor:
-            return torch.tensor(state[name], dtype=dtype)
-
-        return Sums(
-            list(state["names"]),
-            total("applied", torch.int64),
-            total("drawn", torch.int64),
-            total("probability", torch.float64),
-            total("diversity", torch.float64),
-            total("images", torch.int64),
-            bool(state["asked"]),
-        )
+        Raises:
+            ValueError: there are more or fewer numbers than totals.
+        """
+        sums = Sums.zeros(list(state["names"]), torch.device("cpu"))
+        sums.asked = bool(state["asked"])
+        for name, total in zip(_TOTALS, sums._totals(), strict=True):
+            found = torch.tensor(state[name], dtype=total.dtype)
+            if found.shape != total.shape:
+                raise ValueError(
+                    f"`{name}` of the record must hold {total.numel()} numbers, got "
+                    f"{found.numel()}: another release wrote it."
+                )
+            total.copy_(found)
+        return sums
 
     def state(self) -> dict[str, Any]:
         """The totals as JSON can hold them; waits for the device."""
         return {
             "names": self.names,
-            "applied": self.applied.tolist(),
-            "drawn": self.drawn.tolist(),
-            "probability": self.probability.tolist(),
-            "diversity": self.diversity.tolist(),
-            "images": self.images.tolist(),
+            **{name: t.tolist() for name, t in zip(_TOTALS, self._totals(), strict=True)},
             "asked": self.asked,
         }
 

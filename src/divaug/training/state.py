@@ -135,6 +135,11 @@ def load(folder: Path, found: Checkpoint, parts: Parts, processes: Processes) ->
             f"{path} cannot be continued: its state lacks {error}; it was written by another "
             "release."
         ) from None
+    except ValueError as error:
+        reason = str(error).rstrip(".")
+        raise ValueError(
+            f"{path} cannot be continued: {reason}; move the run's folder away to start over."
+        ) from None
     step.optimizer.step_number.fill_(found.step)
     # At the end of an epoch the number is that epoch's: the next one sets its own.
     step.epoch.fill_((found.step - 1) // parts.feed.steps)
