@@ -4,7 +4,6 @@ import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,6 +15,7 @@ from typing import Any
 
 import torch
 
+from divaug.checkout import commit, processor
 from divaug.training.files import replace_text
 
 __all__ = [
@@ -42,7 +42,7 @@ def environment() -> dict[str, Any]:
             continue
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
@@ -52,33 +52,15 @@ def environment() -> dict[str, Any]:
         "system": platform.system(),
         "python": platform.python_version(),
         "packages": found,
-        "commit": _commit(),
+        "commit": _short_commit(),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }
 
 
-def _processor() -> str:
-    listing = Path("/proc/cpuinfo")
-    if listing.exists():
-        for line in listing.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
-
-
-def _commit() -> str | None:
-    """The commit of the working tree, with "+" after it where files were changed since."""
-    here = Path(__file__).parent
-
-    def git(*words: str) -> str:
-        command = ["git", "-C", str(here), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-    try:
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/src")
-        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
-    except (OSError, subprocess.CalledProcessError):
-        return None
+def _short_commit() -> str | None:
+    """Twelve digits of the commit, with "+" after them where sources were changed since."""
+    number, plus, _ = (commit() or "").partition("+")
+    return number[:12] + plus or None
 
 
 def place(env: dict[str, Any]) -> str:
