@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from divaug.reproduction import TARGETS, paper
-from divaug.reproduction.options import Options
+from divaug.reproduction.options import PAPER_ROW, Options, recipe_of
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent
 from divaug.reproduction.store import Store
 from divaug.reproduction.summaries import Summary, correlate, paired, summarize
+from tests.reproduction_helpers import PLACE, made_run
 
 values = st.floats(-100, 100, allow_nan=False).map(lambda value: round(value, 3))
 
@@ -34,6 +36,22 @@ def test_one_value_has_no_spread_and_none_has_no_mean():
     assert Summary(-0.0004, None, 1).show(2, sign=True) == "+0.00"  # not "-0.00"
     assert summarize([]) is None
     assert summarize([math.nan]) is None
+
+
+def test_runs_in_different_precisions_are_no_pair():
+    """Seeds 0 to 2 of both; random's second run was made in another precision."""
+
+    def run(augmenter, seed, precision):
+        recipe = recipe_of(PAPER_ROW, augmenter, seed, Options())
+        made = made_run(epochs=1)
+        return replace(made, recipe=recipe, starts=(PLACE | {"precision": precision},))
+
+    runs = [run("divaug", seed, "bfloat16") for seed in range(3)]
+    runs += [run("random", s, "float32" if s == 1 else "bfloat16") for s in range(3)]
+    store = Store(runs={one.hash: one for one in runs})
+    findings = TARGETS["random-baseline"].findings(Options(), store)
+    assert findings.accuracy(PAPER_ROW, "random").n == 3
+    assert findings.difference(PAPER_ROW, "divaug", "random") == Summary(0.0, 0.0, 2)
 
 
 @given(st.lists(st.tuples(values, values), min_size=3, max_size=15))

@@ -75,12 +75,15 @@ class Findings:
         return summarize(run.accuracy for run in self.runs(row, augmenter, epochs))
 
     def difference(self, row: str, first: str, second: str) -> Summary | None:
-        """Accuracy of the first minus that of the second, over the seeds that both have."""
-        by_seed = [
-            {run.recipe.seed: run.accuracy for run in self.runs(row, name)}
+        """Accuracy of the first minus that of the second, over the seeds that both have.
+
+        A run in bfloat16 and one in float32 are no pair.
+        """
+        ours, theirs = (
+            {(run.recipe.seed, run.precisions): run.accuracy for run in self.runs(row, name)}
             for name in (first, second)
-        ]
-        return paired(*by_seed)
+        )
+        return paired(ours, theirs)
 
     def measurements(self, row: str, scorer: str, augmenter: str) -> list[MeasurementRecord]:
         """What a scorer's networks found of an augmenter, by the scorer's seed."""

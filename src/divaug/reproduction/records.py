@@ -192,6 +192,11 @@ class RunRecord:
         return _mean([k.diversity_kept / k.diversity_best for k in kept if k.diversity_best > 0])
 
     @property
+    def precisions(self) -> tuple[str, ...]:
+        """The precisions it was trained in; one, unless starts differ."""
+        return tuple(sorted({str(start.get("precision")) for start in self.starts}))
+
+    @property
     def machine(self) -> str:
         """What the last start ran on."""
         return machine_of(self.starts[-1])

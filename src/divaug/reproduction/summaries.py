@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import correlation, fmean, stdev
+from typing import TypeVar
 
 __all__ = ["Correlation", "Summary", "correlate", "paired", "summarize"]
 
@@ -55,14 +56,19 @@ def summarize(values: Iterable[float]) -> Summary | None:
     return Summary(fmean(real), stdev(real) if len(real) > 1 else None, len(real))
 
 
-def paired(first: dict[int, float], second: dict[int, float]) -> Summary | None:
-    """The difference first − second over the seeds that both have; None where they share none.
+_Key = TypeVar("_Key", int, tuple[int, tuple[str, ...]])
+
+
+def paired(first: dict[_Key, float], second: dict[_Key, float]) -> Summary | None:
+    """The difference first − second over the keys that both have; None where they share none.
+
+    Keys are seeds, or seeds with what else two runs must have in common.
 
     Example:
         >>> paired({0: 3.0, 1: 5.0}, {1: 4.0, 2: 9.0})
         Summary(mean=1.0, std=None, n=1)
     """
-    return summarize(first[seed] - second[seed] for seed in sorted(first.keys() & second.keys()))
+    return summarize(first[key] - second[key] for key in sorted(first.keys() & second.keys()))
 
 
 @dataclass(frozen=True)
