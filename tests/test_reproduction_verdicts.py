@@ -11,10 +11,11 @@ from divaug.reproduction.methods import RULES
 from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
 from divaug.reproduction.records import MeasurementRecord
 from divaug.reproduction.store import Store
-from divaug.reproduction.summaries import Summary, correlate, summarize
+from divaug.reproduction.summaries import Correlation, Summary, summarize
 from divaug.reproduction.targets import TARGETS
 from divaug.reproduction.targets.evolution import RISING, beyond_chance
-from divaug.reproduction.targets.measured import Seen, correlations_sheet
+from divaug.reproduction.targets.measured import GAIN, VARIANCE, Seen
+from divaug.reproduction.targets.relations import correlations_sheet
 from divaug.reproduction.verdicts import (
     UNDECIDED,
     above,
@@ -65,16 +66,31 @@ def test_two_means_are_judged_as_by_welchs_test():
     assert seen == {True, False, UNDECIDED}
 
 
-def test_correlations_are_judged_as_by_their_test():
-    generator, seen = np.random.default_rng(1), set()
+def coefficients(values):
+    return [Correlation(r, r, 9) for r in values]
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_correlations_are_judged_by_their_spread_over_seeds(n):
+    generator, seen = np.random.default_rng(n), set()
     for slope in (-3, -1, 0, 0.5, 1, 3) * 3:
-        x = generator.normal(size=9)
-        y = slope * x + generator.normal(size=9)
-        wanted = expected(*stats.pearsonr(x, y))
-        assert rises_together(correlate(x.tolist(), y.tolist())) is wanted
+        x = generator.normal(size=(n, 9))
+        y = slope * x + generator.normal(size=(n, 9))
+        found = [stats.pearsonr(a, b).statistic for a, b in zip(x, y, strict=True)]
+        wanted = expected(*stats.ttest_1samp(found, 0))
+        assert rises_together(coefficients(found)) is wanted
+        fall = wanted if wanted is UNDECIDED else not wanted
+        assert rises_together(coefficients(found), -1) is fall
         seen.add(wanted)
-    assert seen == {True, False, UNDECIDED}
-    assert rises_together(correlate([1.0], [1.0])) is None
+    assert UNDECIDED in seen
+    assert True in seen
+
+
+def test_a_seed_alone_gives_no_correlation_its_verdict():
+    assert rises_together(coefficients([0.999])) is UNDECIDED
+    assert rises_together(coefficients([1.0, 1.0, 1.0])) is True  # Fisher's z would be infinite
+    assert rises_together([]) is None
+    assert rises_together(coefficients([None, None])) is None
 
 
 def test_a_single_run_decides_nothing_and_a_missing_one_is_said_to_be_missing():
@@ -87,15 +103,27 @@ def test_a_single_run_decides_nothing_and_a_missing_one_is_said_to_be_missing():
     assert both([None, False, UNDECIDED]) is None
 
 
+def by_seed(values, precision="float32"):
+    return {(seed, (precision,)): value for seed, value in enumerate(values)}
+
+
 def test_what_changes_as_much_by_chance_does_not_count():
-    rise, chance = Summary(1.0, 0.1, 4), Summary(1.02, 0.1, 4)
-    still = Summary(0.0, 0.1, 4)
-    assert above_zero(rise) is True
+    rise, fall = by_seed([0.9, 1.0, 1.1, 1.0]), by_seed([-0.9, -1.0, -1.1, -1.0])
+    still, chance = by_seed([0.1, -0.1, 0.0, 0.1]), by_seed([1.0, 0.9, 1.0, 1.2])
+    assert above_zero(summarize(rise.values())) is True
     assert beyond_chance(rise, still, 1) is True
     assert beyond_chance(rise, chance, 1) is UNDECIDED
     assert beyond_chance(rise, still, -1) is False
-    assert beyond_chance(-rise, still, -1) is True
-    assert beyond_chance(rise, None, 1) is None
+    assert beyond_chance(fall, still, -1) is True
+    assert beyond_chance(rise, {}, 1) is None
+    assert beyond_chance(rise, by_seed([0.0] * 4, "bfloat16"), 1) is None  # no pairs
+
+
+def test_a_change_is_compared_with_chance_seed_by_seed():
+    """Seeds differ by far more than the two choices: only pairs tell them apart."""
+    found, chance = by_seed([1.1, 2.1, 3.15, 4.1]), by_seed([1.0, 2.0, 3.0, 4.0])
+    assert above(summarize(found.values()), summarize(chance.values())) is UNDECIDED
+    assert beyond_chance(found, chance, 1) is True
 
 
 def with_accuracy(run, value):
@@ -212,13 +240,13 @@ def test_a_correlation_is_also_given_without_methods_that_ask_the_measuring_netw
     """Five silent methods in no order and DivAug above all: what ties them is DivAug alone."""
     silent = ("default", "autoaugment", "fast-autoaugment", "pba", "randaugment")
     seen = [
-        Seen(name, name, Summary(x, None, 1), None, None, None, Summary(y, None, 1), None)
+        Seen(name, name, by_seed([x]), {}, {}, {}, by_seed([y]), {})
         for name, x, y in zip(
             (*silent, "divaug", "divaug-greedy"), (1, 2, 3, 4, 5, 50, 60), (3, 1, 3, 1, 3, 50, 60),
             strict=True,
         )
     ]  # fmt: skip
-    sheet = correlations_sheet(seen, [("both", lambda s: s.variance, lambda s: s.gain)])
+    sheet = correlations_sheet(seen, [(VARIANCE, GAIN)])
     rows = {row["methods"]: row for row in sheet.rows}
     assert rows["all"]["n"] == 7
     assert rows["all"]["pearson"] > 0.9

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -25,6 +26,7 @@ class Point:
         error: half the height of its bar; None for none.
         place: which colour it has, so that one thing has the same in several figures; None for the
             next one.
+        x_error: half the width of its bar; None for none.
     """
 
     label: str
@@ -32,6 +34,7 @@ class Point:
     y: float
     error: float | None = None
     place: int | None = None
+    x_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -43,16 +46,18 @@ class Line:
         points: x and y.
         faint: whether it is a control, drawn thin and grey.
         place: which colour it has; see `Point`.
+        errors: half the height of the bar at each point; None where there are no bars.
     """
 
     label: str
     points: Sequence[tuple[float, float]]
     faint: bool = False
     place: int | None = None
+    errors: Sequence[float] | None = None
 
 
 def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()) -> Figure:
-    """Points, told apart by colour and shape, named below.
+    """Points, told apart by colour and shape, named below; bars are said to be what they are.
 
     Args:
         points: what is drawn.
@@ -61,31 +66,47 @@ def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()
         ring: names of points that are marked with a ring.
     """
     columns = _columns([point.label for point in points])
-    figure, axes = draw_axes(x, y, 3.4 + 0.17 * -(-len(points) // columns))
+    barred = any(bar is not None for p in points for bar in (p.error, p.x_error))
+    height = 3.4 + 0.17 * -(-len(points) // columns)
+    figure, axes = _axes_with_bars(x, y, height) if barred else draw_axes(x, y, height)
     axes.xaxis.set_major_locator(MaxNLocator(6))
+    marks = []
     for next_place, point in enumerate(points):
         i = next_place if point.place is None else point.place
         color, marker = COLORS[i % len(COLORS)], _MARKERS[i // len(COLORS) % len(_MARKERS)]
-        axes.errorbar(
+        drawn = axes.errorbar(
             point.x,
             point.y,
+            xerr=point.x_error,
             yerr=point.error,
             fmt=marker,
-            ms=7,
+            ms=8 if marker == _MARKERS[0] else 6,  # a mark on another hides less of it
+            mec="white",
+            mew=0.6,
             color=color,
-            capsize=3,
-            lw=1.2,
-            label=point.label,
+            ecolor=color,
+            elinewidth=1.0,
+            capsize=2.5,
+            zorder=3,
         )
+        marks.append(drawn.lines[0])
         if point.label in ring:
             axes.plot(point.x, point.y, "o", ms=14, mfc="none", mec=color, lw=1)
     axes.margins(0.12)
-    figure.legend(loc="outside lower center", ncols=columns, handletextpad=0.3, **_LEGEND)
+    # The marks alone: with bars, names would stand beside blots.
+    figure.legend(
+        marks,
+        [point.label for point in points],
+        loc="outside lower center",
+        ncols=columns,
+        handletextpad=0.3,
+        **_LEGEND,
+    )
     return figure
 
 
 def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figure:
-    """Lines, named below.
+    """Lines, named below; bars are said to be what they are.
 
     Args:
         found: what is drawn.
@@ -94,7 +115,9 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
         whole: whether x counts something.
     """
     columns = _columns([line.label for line in found])
-    figure, axes = draw_axes(x, y, 3.2 + 0.17 * -(-len(found) // columns))
+    barred = any(line.errors is not None for line in found)
+    height = 3.2 + 0.17 * -(-len(found) // columns)
+    figure, axes = _axes_with_bars(x, y, height) if barred else draw_axes(x, y, height)
     for next_place, line in enumerate(found):
         i = next_place if line.place is None else line.place
         xs, ys = zip(*line.points, strict=True)
@@ -109,6 +132,8 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
             color=color,
             label=line.label,
         )
+        if line.errors is not None:
+            axes.errorbar(xs, ys, line.errors, fmt="none", ecolor=color, capsize=3, lw=1.2)
     if whole:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     figure.legend(loc="outside lower center", ncols=columns, handlelength=2.2, **_LEGEND)
@@ -135,6 +160,11 @@ def bars(stacks: Mapping[str, Mapping[str, float]], x: str) -> Figure:
     axes.grid(visible=False, axis="y")
     figure.legend(loc="outside lower center", ncols=4, handlelength=1.2, **_LEGEND)
     return figure
+
+
+def _axes_with_bars(x: str, y: str, height: float) -> tuple[Figure, Axes]:
+    """Axes that say what bars are, with room for it."""
+    return draw_axes(f"{x}\nbars: standard deviation", y, height + 0.25)
 
 
 def _columns(labels: Sequence[str]) -> int:

@@ -1,6 +1,7 @@
 """What the records say about the cells that a target asks for."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from divaug.recipes import Recipe
@@ -8,7 +9,7 @@ from divaug.reproduction.methods import method
 from divaug.reproduction.options import ROW_NAMES, Options, recipe_of
 from divaug.reproduction.records import CostRecord, MeasurementRecord, RunRecord
 from divaug.reproduction.store import Store
-from divaug.reproduction.summaries import Summary, paired, summarize
+from divaug.reproduction.summaries import Mark, Summary, paired, summarize
 
 __all__ = ["Findings"]
 
@@ -74,15 +75,19 @@ class Findings:
         """Test accuracy of the last epoch over the seeds of a cell."""
         return summarize(run.accuracy for run in self.runs(row, augmenter, epochs))
 
+    def by_seed(
+        self, row: str, augmenter: str, value: Callable[[RunRecord], float]
+    ) -> dict[Mark, float]:
+        """A value of each run of a cell that has it."""
+        found = {run.mark: value(run) for run in self.runs(row, augmenter)}
+        return {mark: one for mark, one in found.items() if math.isfinite(one)}
+
     def difference(self, row: str, first: str, second: str) -> Summary | None:
         """Accuracy of the first minus that of the second, over the seeds that both have.
 
         A run in bfloat16 and one in float32 are no pair.
         """
-        ours, theirs = (
-            {(run.recipe.seed, run.precisions): run.accuracy for run in self.runs(row, name)}
-            for name in (first, second)
-        )
+        ours, theirs = (self.by_seed(row, n, lambda run: run.accuracy) for n in (first, second))
         return paired(ours, theirs)
 
     def measurements(self, row: str, scorer: str, augmenter: str) -> list[MeasurementRecord]:

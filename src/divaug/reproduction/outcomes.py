@@ -14,7 +14,9 @@ from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
 from divaug.reproduction.verdicts import UNDECIDED, Verdict
 
 __all__ = [
+    "BOUND",
     "RUNS",
+    "VERDICTS",
     "Claim",
     "Drawing",
     "Outcome",
@@ -80,13 +82,15 @@ class Outcome:
     empty: bool = False
 
 
-_VERDICTS: Mapping[Verdict, str] = {
+#: How tables write a verdict.
+VERDICTS: Mapping[Verdict, str] = {
     True: "yes",
     False: "no",
     UNDECIDED: "undecided",
     None: NOT_RUN,
 }
-_BOUND = (
+#: How verdicts are reached.
+BOUND = (
     "Yes and no where a difference is larger than its spread over seeds explains, at 95 %; "
     "undecided otherwise, and always with a single seed."
 )
@@ -99,10 +103,10 @@ def claims_sheet(claims: Sequence[Claim]) -> Sheet:
         "What the paper says, and what comes out here",
         (Column("claim", "the paper"), Column("holds", "comes out"), Column("numbers", "numbers")),
         tuple(
-            {"claim": one.text, "holds": _VERDICTS[one.holds], "numbers": one.numbers}
+            {"claim": one.text, "holds": VERDICTS[one.holds], "numbers": one.numbers}
             for one in claims
         ),
-        (_BOUND,),
+        (BOUND,),
     )
 
 

@@ -197,6 +197,11 @@ class RunRecord:
         return tuple(sorted({str(start.get("precision")) for start in self.starts}))
 
     @property
+    def mark(self) -> tuple[int, tuple[str, ...]]:
+        """What it shares with another run that it is compared with as a pair."""
+        return self.recipe.seed, self.precisions
+
+    @property
     def machine(self) -> str:
         """What the last start ran on."""
         return machine_of(self.starts[-1])
@@ -217,6 +222,11 @@ class MeasurementRecord:
     augmenter: str
     values: Measurement
     environment: Mapping[str, Any]
+
+    @property
+    def mark(self) -> tuple[int, tuple[str, ...]]:
+        """What it shares with another measurement that it is compared with as a pair."""
+        return self.scorer.seed, (str(self.environment.get("precision")),)
 
     @property
     def hash(self) -> str:

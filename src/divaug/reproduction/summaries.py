@@ -1,12 +1,28 @@
 """Mean, spread, number and correlation: what stands in the tables."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import correlation, fmean, stdev
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
-__all__ = ["Correlation", "Summary", "correlate", "paired", "summarize"]
+__all__ = [
+    "BySeed",
+    "Correlation",
+    "Mark",
+    "Summary",
+    "correlate",
+    "correlate_by_seed",
+    "differences",
+    "paired",
+    "shared",
+    "summarize",
+]
+
+#: What two values have in common that are a pair: their seed, and the precisions of their runs.
+Mark: TypeAlias = tuple[int, tuple[str, ...]]
+#: The values of a method, one for each seed; empty where nothing was run.
+BySeed: TypeAlias = Mapping[Mark, float]
 
 
 @dataclass(frozen=True)
@@ -56,10 +72,26 @@ def summarize(values: Iterable[float]) -> Summary | None:
     return Summary(fmean(real), stdev(real) if len(real) > 1 else None, len(real))
 
 
-_Key = TypeVar("_Key", int, tuple[int, tuple[str, ...]])
+_Key = TypeVar("_Key", int, Mark)
 
 
-def paired(first: dict[_Key, float], second: dict[_Key, float]) -> Summary | None:
+def shared(values: Iterable[Iterable[_Key]]) -> list[_Key]:
+    """The keys that all have, in order; none where there is nothing to share.
+
+    Example:
+        >>> shared([{0: 0.5, 1: 0.6, 2: 0.7}, {2: 0.1, 0: 0.2}])
+        [0, 2]
+    """
+    keys = [set(one) for one in values]
+    return sorted(set.intersection(*keys)) if keys else []
+
+
+def differences(first: Mapping[_Key, float], second: Mapping[_Key, float]) -> dict[_Key, float]:
+    """First − second, one by one, for the keys that both have."""
+    return {key: first[key] - second[key] for key in shared([first, second])}
+
+
+def paired(first: Mapping[_Key, float], second: Mapping[_Key, float]) -> Summary | None:
     """The difference first − second over the keys that both have; None where they share none.
 
     Keys are seeds, or seeds with what else two runs must have in common.
@@ -68,7 +100,7 @@ def paired(first: dict[_Key, float], second: dict[_Key, float]) -> Summary | Non
         >>> paired({0: 3.0, 1: 5.0}, {1: 4.0, 2: 9.0})
         Summary(mean=1.0, std=None, n=1)
     """
-    return summarize(first[key] - second[key] for key in sorted(first.keys() & second.keys()))
+    return summarize(differences(first, second).values())
 
 
 @dataclass(frozen=True)
@@ -102,6 +134,26 @@ def correlate(x: Sequence[float], y: Sequence[float]) -> Correlation:
     if len(x) < 3 or len(set(x)) == 1 or len(set(y)) == 1:
         return Correlation(None, None, len(x))
     return Correlation(correlation(x, y), correlation(_ranks(x), _ranks(y)), len(x))
+
+
+def correlate_by_seed(x: Sequence[BySeed], y: Sequence[BySeed]) -> dict[int, Correlation]:
+    """The coefficients of each seed by itself, over points that all have a value with it.
+
+    What chance made of a seed's networks is in all points of that seed: the points are not
+    independent of each other, the seeds are.
+
+    Args:
+        x: of each point.
+        y: likewise; of x and y only the seeds must be the same.
+
+    Returns:
+        Seed → coefficients, for the seeds that all points have.
+    """
+    first, second = ({mark[0]: mark for mark in shared(values)} for values in (x, y))
+    return {
+        seed: correlate([one[first[seed]] for one in x], [one[second[seed]] for one in y])
+        for seed in shared([first, second])
+    }
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

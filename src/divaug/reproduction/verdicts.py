@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final, TypeAlias
 
-from divaug.reproduction.summaries import Correlation, Summary
+from divaug.reproduction.summaries import Correlation, Summary, summarize
 
 __all__ = ["UNDECIDED", "Undecided", "Verdict", "above", "above_zero", "both", "rises_together"]
 
@@ -58,12 +58,21 @@ def above(upper: Summary | None, lower: Summary | None) -> Verdict:
     return _judge(upper.mean - lower.mean, math.sqrt(first + second), freedom)
 
 
-def rises_together(found: Correlation) -> Verdict:
-    """Whether two measures rise together: Pearson's r above zero at 95 %."""
-    if found.pearson is None:
-        return None
-    free, rest = found.n - 2, max(0.0, 1 - found.pearson**2)
-    return _judge(found.pearson, math.sqrt(rest / free), free)
+def rises_together(found: Iterable[Correlation], sign: int = 1) -> Verdict:
+    """Whether two measures go together: the mean of Pearson's r over seeds, at 95 %, by its spread.
+
+    It is r itself that is judged, not Fisher's z: z is infinite where r is one, and so what is
+    judged is what the tables show.
+
+    Args:
+        found: the coefficients of each seed.
+        sign: 1 where they rise together, −1 where one falls as the other rises.
+
+    Example:
+        >>> rises_together([Correlation(0.9, 1.0, 5)])
+        <Undecided.UNDECIDED: 'undecided'>
+    """
+    return above_zero(summarize(sign * r for one in found if (r := one.pearson) is not None))
 
 
 def both(verdicts: Iterable[Verdict]) -> Verdict:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from divaug.reproduction.drawing import Point, scatter
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import METHODS, SCORERS
@@ -16,15 +15,27 @@ from divaug.reproduction.outcomes import (
     runs_sheet,
 )
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
-from divaug.reproduction.summaries import Summary
+from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind, scorers
 from divaug.reproduction.targets.measured import (
+    ACCURACY,
+    AFFINITY,
+    FIGURE_METHODS,
+    GAIN,
     LIMITS,
+    LOSS,
+    OWN_LOSS,
+    VARIANCE,
     Seen,
-    correlations_sheet,
+    left_out,
     look,
     measurements_behind,
-    ordered,
+)
+from divaug.reproduction.targets.relations import (
+    correlation_claim,
+    correlations_sheet,
+    draw_pair,
+    order_claim,
 )
 
 __all__ = ["TARGET"]
@@ -35,6 +46,7 @@ _COLUMNS = (
     spread("variance", "Variance Diversity"),
     spread("loss", "loss of its views"),
     spread("affinity", "Affinity", sign=True),
+    number("networks", "n networks"),
     spread("own_loss", "Loss Diversity"),
     number("n", "n"),
     Column("gain", "gain, points", lambda s: s.show(2, 100, sign=True), NOT_RUN, True),
@@ -42,11 +54,11 @@ _COLUMNS = (
 )
 _NOTE = (
     "Variance Diversity and loss: of S views of each training image, to the asked networks, "
-    "one for each seed. "
-    "Affinity: its accuracy on augmented test images less that on the test images. Loss Diversity, "
-    "as defined: the training loss of networks trained with the method itself, last epoch, over n "
-    "seeds. Gain: in accuracy over the default augmentation, in so many pairs of runs with one "
-    "seed."
+    "one for each seed, over n networks. "
+    "Affinity: their accuracy on augmented test images less that on the test images. Loss "
+    "Diversity, as defined: the training loss of networks trained with the method itself, last "
+    "epoch, over n seeds. Gain: in accuracy over the default augmentation, in so many pairs of "
+    "runs with one seed."
 )
 # What the asked network was trained with.
 _NETWORKS = {"none": "no augmentation", "default": "default augmentation"}
@@ -69,16 +81,17 @@ def _analyse(findings: Findings) -> Outcome:
         f"Affinity and diversity, {row}",
         _COLUMNS,
         tuple(_row(one, scorer) for scorer in SCORERS for one in seen[scorer]),
-        tuple(note for note in (_NOTE, LIMITS, where) if note),
+        tuple(note for note in (_NOTE, LIMITS, left_out(first), where) if note),
     )
     correlations = correlations_sheet(
         first,
         [
-            ("Variance Diversity and Loss Diversity", lambda s: s.variance, lambda s: s.own_loss),
-            ("Variance Diversity and loss of its views", lambda s: s.variance, lambda s: s.loss),
-            ("Variance Diversity and Affinity", lambda s: s.variance, lambda s: s.affinity),
-            ("Affinity and gain", lambda s: s.affinity, lambda s: s.gain),
-            ("Loss Diversity and gain", lambda s: s.own_loss, lambda s: s.gain),
+            (VARIANCE, OWN_LOSS),
+            (VARIANCE, LOSS),
+            (VARIANCE, AFFINITY),
+            (OWN_LOSS, AFFINITY),
+            (AFFINITY, GAIN),
+            (OWN_LOSS, GAIN),
         ],
     )
     sheets = (main, correlations, claims_sheet(_claims(first)))
@@ -96,67 +109,51 @@ def _row(one: Seen, scorer: str) -> dict[str, Any]:
     return {
         "method": one.title,
         "network": _NETWORKS[scorer],
-        "variance": one.variance,
-        "loss": one.loss,
-        "affinity": one.affinity,
-        "own_loss": one.own_loss,
-        "n": one.own_loss.n if one.own_loss else 0,
-        "gain": one.gain,
-        "pairs": one.gain.n if one.gain else 0,
+        "variance": summarize(one.variance.values()),
+        "loss": summarize(one.loss.values()),
+        "affinity": summarize(one.affinity.values()),
+        "networks": len(one.affinity),
+        "own_loss": summarize(one.own_loss.values()),
+        "n": len(one.own_loss),
+        "gain": summarize(one.gain.values()),
+        "pairs": len(one.gain),
     }
 
 
-def _minus(value: Summary | None) -> Summary | None:
-    return None if value is None else -value
-
-
 def _claims(seen: Sequence[Seen]) -> list[Claim]:
-    others = ("default", "autoaugment", "fast-autoaugment", "randaugment")
-    searched = ("autoaugment", "fast-autoaugment")
-
-    def shown(key: str, names: Sequence[str]) -> str:
-        found = [(one.title, getattr(one, key)) for one in seen if one.name in names]
-        return ", ".join(f"{title} {value.mean:.4f}" for title, value in found if value)
-
+    five = [one for one in seen if one.name in FIGURE_METHODS]
+    most = [("divaug", name) for name in FIGURE_METHODS if name != "divaug"]
+    # Lower: the others have more.
+    least = [(name, "divaug") for _, name in most]
+    searched = [(name, "randaugment") for name in ("autoaugment", "fast-autoaugment")]
+    together = "Loss Diversity and Variance Diversity rise together, over the paper's five methods"
+    contrary = [
+        (f"Affinity falls as {one.title} rises, over the paper's five methods", one)
+        for one in (VARIANCE, OWN_LOSS)
+    ]
+    needed = len(FIGURE_METHODS)
     return [
-        Claim(
-            "DivAug has the most Variance Diversity of the paper's five",
-            ordered(seen, lambda s: s.variance, others, "divaug"),
-            shown("variance", (*others, "divaug")),
-        ),
-        Claim(
-            "DivAug has the most Loss Diversity of the paper's five",
-            ordered(seen, lambda s: s.own_loss, others, "divaug"),
-            shown("own_loss", (*others, "divaug")),
-        ),
-        Claim(
-            "DivAug has the lowest Affinity of the paper's five",
-            ordered(seen, lambda s: _minus(s.affinity), others, "divaug"),
-            shown("affinity", (*others, "divaug")),
-        ),
-        Claim(
+        correlation_claim(together, five, VARIANCE, OWN_LOSS, least=needed),
+        *(correlation_claim(text, five, one, AFFINITY, -1, needed) for text, one in contrary),
+        order_claim("DivAug has the most Variance Diversity of the five", five, VARIANCE, most),
+        order_claim("DivAug has the most Loss Diversity of the five", five, OWN_LOSS, most),
+        order_claim("DivAug has the lowest Affinity of the five", five, AFFINITY, least),
+        order_claim("DivAug, even so, is the most accurate of the five", five, ACCURACY, most),
+        order_claim(
             "RandAugment has lower Affinity than AutoAugment and Fast AutoAugment",
-            ordered(seen, lambda s: _minus(s.affinity), searched, "randaugment"),
-            shown("affinity", (*searched, "randaugment")),
+            five,
+            AFFINITY,
+            searched,
         ),
     ]
 
 
 def _draw(row: str, seen: Sequence[Seen]) -> list[Drawing]:
-    wanted = {
-        "loss-diversity": ("Loss Diversity", "own_loss", "Loss Diversity (own training loss)"),
-        "affinity": ("Affinity", "affinity", "Affinity"),
-    }
     drawings = []
-    for name, (word, key, axis) in wanted.items():
-        points = [
-            Point(one.title, one.variance.mean, getattr(one, key).mean)
-            for one in seen
-            if one.variance and getattr(one, key)
-        ]
-        if len(points) > 1:
-            title = f"{word} against Variance Diversity, {row}"
-            figure = scatter(points, "Variance Diversity", axis)
+    for name, measure in (("loss-diversity", OWN_LOSS), ("affinity", AFFINITY)):
+        figure = draw_pair(seen, VARIANCE, measure, measure.title)
+        if figure is not None:
+            title = f"{measure.title} against Variance Diversity, {row}"
             drawings.append(Drawing(name, title, f"{title}, a point for each method", figure))
     return drawings
 

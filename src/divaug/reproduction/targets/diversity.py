@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from divaug.reproduction import paper
-from divaug.reproduction.drawing import Point, scatter
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import METHODS, RULES
@@ -16,16 +15,24 @@ from divaug.reproduction.outcomes import (
     runs_sheet,
 )
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent, spread
+from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind, scorers
 from divaug.reproduction.targets.measured import (
+    FIGURE_METHODS,
+    GAIN,
     LIMITS,
+    VARIANCE,
     Seen,
-    correlations_sheet,
+    left_out,
     look,
     measurements_behind,
-    ordered,
 )
-from divaug.reproduction.verdicts import both
+from divaug.reproduction.targets.relations import (
+    correlation_claim,
+    correlations_sheet,
+    draw_pair,
+    order_claim,
+)
 
 __all__ = ["TARGET"]
 
@@ -33,6 +40,7 @@ _SCORER = "none"
 _COLUMNS = (
     Column("method", "method"),
     spread("variance", "Variance Diversity"),
+    number("networks", "n networks"),
     percent("accuracy", "accuracy, %"),
     number("n", "n"),
     Column("gain", "gain, points", lambda s: s.show(2, 100, sign=True), NOT_RUN, True),
@@ -41,9 +49,9 @@ _COLUMNS = (
 )
 _NOTE = (
     "Variance Diversity of S views of each training image, to networks trained without any "
-    "augmentation, one for each seed. Accuracy: last epoch, over n seeds. Gain: over the default "
-    "augmentation, in so many pairs of runs with one seed. The paper's gains follow from its "
-    "table, whose baseline is the number without Cutout; it prints no diversities."
+    "augmentation, one for each seed, over n networks. Accuracy: last epoch, over n seeds. Gain: "
+    "over the default augmentation, in so many pairs of runs with one seed. The paper's gains "
+    "follow from its table, whose baseline is the number without Cutout; it prints no diversities."
 )
 
 
@@ -55,9 +63,7 @@ def _analyse(findings: Findings) -> Outcome:
     row = findings.rows()[0]
     seen = [look(findings, row, _SCORER, name) for name in findings.methods]
     runs = runs_behind(findings, [row], [_SCORER])
-    correlations = correlations_sheet(
-        seen, [("Variance Diversity and gain", lambda s: s.variance, lambda s: s.gain)]
-    )
+    correlations = correlations_sheet(seen, [(VARIANCE, GAIN)])
     sheets = (_sheet(findings, row, seen), correlations, claims_sheet(_claims(seen)))
     measured = [one for one in seen if one.variance]
     return Outcome(
@@ -75,14 +81,16 @@ def _sheet(findings: Findings, row: str, seen: Sequence[Seen]) -> Sheet:
     for one in seen:
         printed = paper.printed(row, one.name)
         gain = printed.accuracy - base.accuracy if printed and base else None
+        accuracy, gained = summarize(one.accuracy.values()), summarize(one.gain.values())
         rows.append(
             {
                 "method": one.title,
-                "variance": one.variance,
-                "accuracy": one.accuracy,
-                "n": one.accuracy.n if one.accuracy else 0,
-                "gain": one.gain,
-                "pairs": one.gain.n if one.gain else 0,
+                "variance": summarize(one.variance.values()),
+                "networks": len(one.variance),
+                "accuracy": accuracy,
+                "n": accuracy.n if accuracy else 0,
+                "gain": gained,
+                "pairs": gained.n if gained else 0,
                 "paper_gain": gain,
             }
         )
@@ -90,71 +98,57 @@ def _sheet(findings: Findings, row: str, seen: Sequence[Seen]) -> Sheet:
     counted = f"Measured on {images:,} training images." if images else ""
     runs = runs_behind(findings, [row], [_SCORER])
     where = provenance(runs, measurements_behind(findings, row, [_SCORER]))
-    notes = tuple(note for note in (_NOTE, LIMITS, counted, where) if note)
+    notes = tuple(note for note in (_NOTE, LIMITS, left_out(seen), counted, where) if note)
     return Sheet("diversity", f"Diversity and gain, {row}", _COLUMNS, tuple(rows), notes)
 
 
 def _claims(seen: Sequence[Seen]) -> list[Claim]:
-    value = {one.name: one for one in seen}
-
-    def shown(*names: str) -> str:
-        return ", ".join(
-            f"{value[n].title} {s.mean:.4f}"
-            for n in names
-            if n in value and (s := value[n].variance)
-        )
-
+    five = [one for one in seen if one.name in FIGURE_METHODS]
     searched = ("autoaugment", "fast-autoaugment")
-    raised = [ordered(seen, lambda s: s.variance, ["default"], n)
-              for n in (*searched, "randaugment", "divaug")]  # fmt: skip
-    smaller = [ordered(seen, lambda s: s.gain, ["randaugment"], n) for n in searched]
     return [
-        Claim(
+        correlation_claim(
+            "the gain in accuracy rises with Variance Diversity, over the paper's five methods",
+            five,
+            VARIANCE,
+            GAIN,
+            least=len(FIGURE_METHODS),
+        ),
+        order_claim(
             "all automated methods have more Variance Diversity than the default",
-            both(raised),
-            shown("default", *searched, "randaugment", "divaug"),
+            five,
+            VARIANCE,
+            [(name, "default") for name in FIGURE_METHODS if name != "default"],
         ),
-        Claim(
+        order_claim(
             "RandAugment has more than AutoAugment and Fast AutoAugment",
-            ordered(seen, lambda s: s.variance, searched, "randaugment"),
-            shown(*searched, "randaugment"),
+            five,
+            VARIANCE,
+            [("randaugment", name) for name in searched],
         ),
-        Claim(
+        order_claim(
             "DivAug has the most of the paper's five",
-            ordered(seen, lambda s: s.variance, ["default", *searched, "randaugment"], "divaug"),
-            shown("randaugment", "divaug"),
+            five,
+            VARIANCE,
+            [("divaug", name) for name in FIGURE_METHODS if name != "divaug"],
         ),
-        Claim(
+        order_claim(
             "RandAugment gains less than AutoAugment and Fast AutoAugment",
-            both(smaller),
-            ", ".join(
-                f"{value[n].title} {g.show(2, 100, sign=True)}"
-                for n in (*searched, "randaugment")
-                if n in value and (g := value[n].gain)
-            ),
+            five,
+            GAIN,
+            [(name, "randaugment") for name in searched],
         ),
     ]
 
 
 def _draw(row: str, seen: Sequence[Seen]) -> list[Drawing]:
-    points, ringed = [], []
-    for one in seen:
-        if one.variance is None or one.gain is None:
-            continue
-        error = None if one.gain.std is None else 100 * one.gain.std
-        points.append(Point(one.title, one.variance.mean, 100 * one.gain.mean, error))
-        if one.name in RULES:
-            ringed.append(one.title)
-    if len(points) < 2:
+    figure = draw_pair(seen, VARIANCE, GAIN, "gain over default, points", RULES)
+    if figure is None:
         return []
-    figure = scatter(
-        points,
-        "Variance Diversity, by a network trained without augmentation",
-        "gain in accuracy over default, points",
-        ring=ringed,
-    )
     title = f"Gain against Variance Diversity, {row}"
-    alt = f"{title}; rings mark the four rules of selection"
+    alt = (
+        f"{title}; networks trained without augmentation measured; rings mark the four rules of "
+        "selection"
+    )
     return [Drawing("diversity", title, alt, figure)]
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -18,9 +19,9 @@ from divaug.reproduction.outcomes import (
 )
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
-from divaug.reproduction.summaries import Summary, summarize
+from divaug.reproduction.summaries import BySeed, Summary, paired, summarize
 from divaug.reproduction.targets.base import Target, cells, runs_behind
-from divaug.reproduction.verdicts import Verdict, above, above_zero, both
+from divaug.reproduction.verdicts import Verdict, above_zero, both
 
 __all__ = ["TARGET"]
 
@@ -77,8 +78,13 @@ def _change(run: RunRecord, value: Callable[[Kept], float]) -> float:
     return fmean(map(value, last)) - fmean(map(value, first))
 
 
+def _by_seed(runs: Sequence[RunRecord], value: Callable[[Kept], float]) -> BySeed:
+    found = {run.mark: _change(run, value) for run in runs}
+    return {mark: one for mark, one in found.items() if math.isfinite(one)}
+
+
 def _changes(runs: Sequence[RunRecord], value: Callable[[Kept], float]) -> Summary | None:
-    return summarize(_change(run, value) for run in runs)
+    return summarize(_by_seed(runs, value).values())
 
 
 def _row(name: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> dict[str, Any]:
@@ -119,36 +125,43 @@ def _analyse(findings: Findings) -> Outcome:
     )
 
 
-def beyond_chance(found: Summary | None, control: Summary | None, sign: int) -> Verdict:
-    """Whether something changes in a direction, and further than for a random choice."""
-    if found is None or control is None:
-        return None
-    one, other = (found, control) if sign > 0 else (-found, -control)
-    return both([above_zero(one), above(one, other)])
+def beyond_chance(found: BySeed, control: BySeed, sign: int) -> Verdict:
+    """Whether something changes in a direction, and further than a random choice with its seed.
+
+    Args:
+        found: the change of each run.
+        control: that of each run with a random choice.
+        sign: 1 for a rise, −1 for a fall.
+    """
+    changes = (summarize(found.values()), paired(found, control))
+    return both(above_zero(one if one is None or sign > 0 else -one) for one in changes)
 
 
-def _claim(
-    text: str, found: Summary | None, control: Summary | None, sign: int, digits: int, unit: str
-) -> Claim:
-    shown = ""
-    if found:
-        by_chance = f"{control.show(digits, sign=True)}, n = {control.n}" if control else NOT_RUN
-        shown = f"{found.show(digits, sign=True)}{unit}, n = {found.n}; by chance {by_chance}"
+def _claim(text: str, found: BySeed, control: BySeed, sign: int, digits: int, unit: str) -> Claim:
+    change, beyond = summarize(found.values()), paired(found, control)
+    if change is None:
+        return Claim(text, None)
+    by_chance = f"by chance {NOT_RUN}"
+    if beyond:
+        pairs = f"n = {beyond.n} pair{'s' * (beyond.n != 1)}"
+        by_chance = f"less that by chance {beyond.show(digits, sign=True)}, {pairs}"
+    shown = f"{change.show(digits, sign=True)}{unit}, n = {change.n}; {by_chance}"
     return Claim(text, beyond_chance(found, control, sign), shown)
 
 
 def _claims(
     rows: Sequence[dict[str, Any]], runs: Sequence[RunRecord], control: Sequence[RunRecord]
 ) -> list[Claim]:
-    by_name = {r["operation"]: r for r in rows}
     wanted = [(name, "rises", 1) for name in RISING] + [(name, "falls", -1) for name in FALLING]
-    named = [(f"the share of {name} {word}", by_name.get(name, {}), s) for name, word, s in wanted]
+    held, claims = {row["operation"] for row in rows}, []
+    for name, word, sign in wanted:
+        value = partial(share, name=name)
+        ours = _by_seed(runs, value) if name in held else {}
+        text = f"the share of {name} {word}"
+        claims.append(_claim(text, ours, _by_seed(control, value), sign, 2, " points"))
+    p, chance = (_by_seed(some, mean_probability) for some in (runs, control))
     kept = "the mean probability of what is kept rises"
-    p, chance = (_changes(some, mean_probability) for some in (runs, control))
-    return [
-        *(_claim(text, r.get("change"), r.get("control"), s, 2, " points") for text, r, s in named),
-        _claim(kept, p, chance, 1, 4, ""),
-    ]
+    return [*claims, _claim(kept, p, chance, 1, 4, "")]
 
 
 def _draw(row: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> list[Drawing]:

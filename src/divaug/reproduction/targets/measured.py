@@ -1,23 +1,29 @@
-"""Methods as a scorer's network sees them, beside the accuracy they lead to."""
+"""Methods as a scorer's networks see them, beside the accuracy they lead to; seed by seed."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from divaug.measuring import Measurement
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.methods import method
 from divaug.reproduction.records import MeasurementRecord
-from divaug.reproduction.sheets import Column, Sheet, number
-from divaug.reproduction.summaries import Summary, correlate, summarize
-from divaug.reproduction.verdicts import Verdict, above, both
+from divaug.reproduction.summaries import BySeed, Summary, differences, shared, summarize
 
 __all__ = [
+    "ACCURACY",
+    "AFFINITY",
     "FIGURE_METHODS",
+    "GAIN",
     "LIMITS",
+    "LOSS",
+    "OWN_LOSS",
+    "VARIANCE",
+    "Measure",
     "Seen",
-    "correlations_sheet",
+    "comparable",
+    "left_out",
     "look",
     "measurements_behind",
-    "ordered",
 ]
 
 #: The five methods of the paper's figures on diversity.
@@ -34,49 +40,115 @@ LIMITS = (
 
 @dataclass(frozen=True)
 class Seen:
-    """A method: what was measured of it, and what training with it came to; None where not run.
+    """A method: what was measured of it, and what training with it came to, for each seed.
 
     Args:
         name: its augmenter.
         title: as people read it.
-        variance: Variance Diversity to the scorer.
-        loss: mean loss of its views, by the scorer.
-        affinity: change of the scorer's accuracy on its views.
+        variance: Variance Diversity to each of the scorer's networks.
+        loss: mean loss of its views, by the same.
+        affinity: change of their accuracy on its views.
         accuracy: test accuracy of networks trained with it.
-        gain: that over the default augmentation, seed by seed.
+        gain: that over the default augmentation with the same seed.
         own_loss: training loss of those networks in their last epoch.
         images: how many originals were measured.
     """
 
     name: str
     title: str
-    variance: Summary | None
-    loss: Summary | None
-    affinity: Summary | None
-    accuracy: Summary | None
-    gain: Summary | None
-    own_loss: Summary | None
+    variance: BySeed
+    loss: BySeed
+    affinity: BySeed
+    accuracy: BySeed
+    gain: BySeed
+    own_loss: BySeed
     images: int = 0
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Something known of each method.
+
+    Args:
+        title: as people read it.
+        of: its values.
+        counts: what its n counts.
+        digits: that are shown.
+        factor: that values are shown with.
+        unit: that follows them, with a space before.
+    """
+
+    title: str
+    of: Callable[[Seen], BySeed]
+    counts: str
+    digits: int = 4
+    factor: float = 1.0
+    unit: str = ""
+
+    def show(self, found: Summary) -> str:
+        """A difference in this measure."""
+        return found.show(self.digits, self.factor, sign=True)
+
+
+_NETWORK = "network"
+VARIANCE = Measure("Variance Diversity", lambda s: s.variance, _NETWORK)
+LOSS = Measure("loss of its views", lambda s: s.loss, _NETWORK)
+AFFINITY = Measure("Affinity", lambda s: s.affinity, _NETWORK)
+OWN_LOSS = Measure("Loss Diversity", lambda s: s.own_loss, "run")
+ACCURACY = Measure("accuracy", lambda s: s.accuracy, "run", 2, 100, " points")
+GAIN = Measure("gain", lambda s: s.gain, "pair", 2, 100, " points")
 
 
 def look(findings: Findings, row: str, scorer: str, name: str) -> Seen:
     """Everything about one method."""
-    measured = [one.values for one in findings.measurements(row, scorer, name)]
-    # The default's gain over itself is zero by definition, once it was run.
+    measured = findings.measurements(row, scorer, name)
+
+    def of_each(value: Callable[[Measurement], float]) -> BySeed:
+        found = {one.mark: value(one.values) for one in measured}
+        return {mark: one for mark, one in found.items() if math.isfinite(one)}
+
+    accuracy, default = (
+        findings.by_seed(row, one, lambda run: run.accuracy) for one in (name, "default")
+    )
     return Seen(
         name,
         findings.title(row, name),
-        summarize(one.variance_diversity for one in measured),
-        summarize(one.loss_diversity for one in measured),
-        summarize(one.affinity for one in measured),
-        findings.accuracy(row, name),
-        findings.difference(row, name, "default"),
-        summarize(run.last.loss for run in findings.runs(row, name)),
-        measured[0].train_images if measured else 0,
+        of_each(lambda one: one.variance_diversity),
+        of_each(lambda one: one.loss_diversity),
+        of_each(lambda one: one.affinity),
+        accuracy,
+        # The default's gain over itself is zero by definition, once it was run.
+        differences(accuracy, default),
+        findings.by_seed(row, name, lambda run: run.last.loss),
+        measured[0].values.train_images if measured else 0,
     )
 
 
-_Value = Callable[[Seen], Summary | None]
+def comparable(seen: Sequence[Seen], measure: Measure) -> list[Summary | None]:
+    """A measure of methods that are set beside each other, by the networks that measured them all.
+
+    Networks differ by more than methods do, so means over different ones say little. Values that
+    come from runs are taken as they are.
+    """
+    values = [measure.of(one) for one in seen]
+    if measure.counts != _NETWORK:
+        return [summarize(one.values()) for one in values]
+    marks = shared(values)
+    return [summarize(one[mark] for mark in marks) for one in values]
+
+
+def left_out(seen: Sequence[Seen]) -> str:
+    """Which measuring networks are not used where methods are compared; empty where all are."""
+    measured = [one.variance for one in seen if one.variance]
+    used = set(shared(measured))
+    seeds = sorted({seed for one in measured for seed, _ in one.keys() - used})
+    if not seeds:
+        return ""
+    named = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+    return (
+        f"Not all methods were measured with the networks of {named}: figures leave these out, "
+        "correlations and claims do where one of the methods that they compare lacks them."
+    )
 
 
 def measurements_behind(
@@ -85,53 +157,3 @@ def measurements_behind(
     """Every measurement of the methods by the networks of some scorers."""
     names = findings.methods
     return [one for s in scorers for name in names for one in findings.measurements(row, s, name)]
-
-
-def correlations_sheet(seen: Sequence[Seen], pairs: Sequence[tuple[str, _Value, _Value]]) -> Sheet:
-    """Coefficients over the paper's five methods, over all, and over those that ask no network.
-
-    Methods that ask choose by what is then measured, which ties the two together by construction.
-
-    Args:
-        seen: methods; those that lack a value are left out, and n says so.
-        pairs: what goes with what: its name and the two values.
-    """
-    rows = []
-    silent = [one for one in seen if not method(one.name).asks]
-    for name, first, second in pairs:
-        for which, chosen in (
-            ("the paper's five", [one for one in seen if one.name in FIGURE_METHODS]),
-            ("all", list(seen)),
-            ("all that do not ask the measuring network", silent),
-        ):
-            values = [(first(one), second(one)) for one in chosen]
-            both = [(a.mean, b.mean) for a, b in values if a is not None and b is not None]
-            found = correlate([a for a, _ in both], [b for _, b in both])
-            rows.append(
-                {
-                    "what": name,
-                    "methods": which,
-                    "pearson": found.pearson,
-                    "spearman": found.spearman,
-                    "n": found.n,
-                }
-            )
-    return Sheet(
-        "correlations",
-        "Correlations over methods",
-        (
-            Column("what", "between"),
-            Column("methods", "methods"),
-            number("pearson", "Pearson r", "{:+.3f}"),
-            number("spearman", "Spearman ρ", "{:+.3f}"),
-            number("n", "n"),
-        ),
-        tuple(rows),
-        ("n counts methods; with fewer than three no coefficient is given.",),
-    )
-
-
-def ordered(seen: Sequence[Seen], value: _Value, lower: Sequence[str], upper: str) -> Verdict:
-    """Whether a method's value lies above all the others'; None where one was not run."""
-    by_name = {one.name: value(one) for one in seen}
-    return both(above(by_name.get(upper), by_name.get(name)) for name in lower)

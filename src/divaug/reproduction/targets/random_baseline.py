@@ -1,5 +1,6 @@
 """k-means++ against a random choice of S of E: the paper's own control."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from divaug.reproduction import paper
@@ -14,11 +15,12 @@ from divaug.reproduction.outcomes import (
     provenance,
     runs_sheet,
 )
+from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import Column, Sheet, number, percent, spread
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Target, cells, runs_behind
+from divaug.reproduction.targets.controls import CONTROLS, better_claim, controls_sheet
 from divaug.reproduction.targets.supervised import draw_rules
-from divaug.reproduction.verdicts import above_zero
 
 __all__ = ["TARGET"]
 
@@ -61,17 +63,21 @@ def _row(findings: Findings, row: str, name: str) -> dict[str, Any]:
 
 
 def _claim(findings: Findings, row: str) -> Claim:
-    over = findings.difference(row, "divaug", "random")
     text = f"choosing with k-means++ beats a random choice ({row})"
-    if over is None:
-        return Claim(text, None)
-    shown = f"{over.show(2, 100, sign=True)} points, n = {over.n} pair{'s' if over.n > 1 else ''}"
-    return Claim(text, above_zero(over), shown)
+    return better_claim(text, findings, row, "random")
+
+
+def _controls(findings: Findings, rows: Sequence[str]) -> list[RunRecord]:
+    """Runs of the other controls, which are no part of the target; where it is not narrowed."""
+    if findings.options.methods:
+        return []
+    others = [name for name in CONTROLS if name not in RULES]
+    return [run for row in rows for name in others for run in findings.runs(row, name)]
 
 
 def _analyse(findings: Findings) -> Outcome:
     rows = findings.rows()
-    runs = runs_behind(findings, rows)
+    runs, others = runs_behind(findings, rows), _controls(findings, rows)
     main = Sheet(
         "rules",
         "The rules of selection",
@@ -80,8 +86,11 @@ def _analyse(findings: Findings) -> Outcome:
         tuple(note for note in (_NOTE, provenance(runs)) if note),
     )
     claims = claims_sheet([_claim(findings, row) for row in rows])
+    tables = [main, claims]
+    if others:
+        tables.append(controls_sheet(findings, rows, where=provenance(others)))
     drawings = [d for row in rows for d in (*draw_rules(findings, row), *_draw(findings, row))]
-    sheets = (main, claims, runs_sheet(runs)) if runs else (main, claims)
+    sheets = (*tables, runs_sheet([*runs, *others])) if runs else (main, claims)
     return Outcome(TARGET.name, TARGET.title, sheets, tuple(drawings), empty=not runs)
 
 

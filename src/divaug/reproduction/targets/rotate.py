@@ -1,13 +1,14 @@
 """The case study: candidates by Rotate alone, with a probability from 0.1 to 0.9."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from divaug.reproduction.drawing import Line, Point, lines, scatter
+from divaug.reproduction.drawing import Line, lines
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import ROTATIONS
 from divaug.reproduction.outcomes import (
-    Claim,
     Drawing,
     Outcome,
     claims_sheet,
@@ -15,10 +16,19 @@ from divaug.reproduction.outcomes import (
     runs_sheet,
 )
 from divaug.reproduction.sheets import Sheet, number, percent, spread
-from divaug.reproduction.summaries import correlate, summarize
+from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind, scorers
-from divaug.reproduction.targets.measured import measurements_behind
-from divaug.reproduction.verdicts import rises_together
+from divaug.reproduction.targets.measured import (
+    ACCURACY,
+    VARIANCE,
+    Measure,
+    Seen,
+    comparable,
+    left_out,
+    look,
+    measurements_behind,
+)
+from divaug.reproduction.targets.relations import correlation_claim, draw_pair, of_means, with_n
 
 __all__ = ["TARGET"]
 
@@ -26,14 +36,16 @@ _SCORER = "none"
 _COLUMNS = (
     number("p", "p", "{:.1f}"),
     spread("variance", "Variance Diversity"),
+    number("networks", "n networks"),
     spread("trained", "VD trained"),
     percent("accuracy", "accuracy, %"),
     number("n", "n"),
 )
 _NOTE = (
-    "Variance Diversity: to networks trained without augmentation, one for each seed; VD trained: "
-    "of the views trained on, in training mode, mean over all epochs. Accuracy: last epoch, mean ± "
-    "sample standard deviation over n seeds. The paper gives the figure without numbers. "
+    "Variance Diversity: to networks trained without augmentation, one for each seed, over n "
+    "networks. VD trained: of the views trained on, in training mode, mean over all epochs. "
+    "Accuracy: last epoch. Both: mean ± sample standard deviation over n seeds. The paper gives "
+    "the figure without numbers. "
     "The measuring network also chooses the views that it measures."
 )
 
@@ -46,13 +58,13 @@ def _probability(name: str) -> float:
     return float(name.rpartition("-")[2])
 
 
-def _row(findings: Findings, row: str, name: str) -> dict[str, Any]:
-    runs, accuracy = findings.runs(row, name), findings.accuracy(row, name)
-    measured = findings.measurements(row, _SCORER, name)
+def _row(findings: Findings, row: str, one: Seen) -> dict[str, Any]:
+    accuracy = summarize(one.accuracy.values())
     return {
-        "p": _probability(name),
-        "variance": summarize(one.values.variance_diversity for one in measured),
-        "trained": summarize(run.trained_diversity for run in runs),
+        "p": _probability(one.name),
+        "variance": summarize(one.variance.values()),
+        "networks": len(one.variance),
+        "trained": summarize(run.trained_diversity for run in findings.runs(row, one.name)),
         "accuracy": accuracy,
         "n": accuracy.n if accuracy else 0,
     }
@@ -61,62 +73,60 @@ def _row(findings: Findings, row: str, name: str) -> dict[str, Any]:
 def _analyse(findings: Findings) -> Outcome:
     row = findings.rows()[0]
     runs = runs_behind(findings, [row], [_SCORER])
-    rows = tuple(_row(findings, row, name) for name in findings.methods)
-    whole = [r for r in rows if r["variance"] and r["accuracy"]]
-    found = correlate([r["variance"].mean for r in whole], [r["accuracy"].mean for r in whole])
-    claim = Claim(
-        "Variance Diversity and accuracy move together",
-        rises_together(found),
-        found.show(),
+    seen = [look(findings, row, _SCORER, name) for name in findings.methods]
+    whole = [one for one in seen if one.variance and one.accuracy]
+    claim = correlation_claim(
+        "Variance Diversity and accuracy move together", whole, VARIANCE, ACCURACY
     )
     where = provenance(runs, measurements_behind(findings, row, [_SCORER]))
-    notes = tuple(note for note in (_NOTE, where) if note)
+    notes = tuple(note for note in (_NOTE, left_out(seen), where) if note)
+    rows = tuple(_row(findings, row, one) for one in seen)
     main = Sheet("rotate", f"Rotate alone, {row}", _COLUMNS, rows, notes)
     sheets = (main, claims_sheet([claim]))
+    means = of_means(whole, VARIANCE, ACCURACY).show()
     return Outcome(
         TARGET.name,
         TARGET.title,
         (*sheets, runs_sheet(runs)) if runs else sheets,
         tuple(_draw(row, whole)),
-        (f"Variance Diversity and accuracy: {found.show()}.",) if whole else (),
+        (f"Means of Variance Diversity and accuracy: {means} probabilities.",) if whole else (),
         empty=not whole,
     )
 
 
-def _draw(row: str, rows: list[dict[str, Any]]) -> list[Drawing]:
-    if len(rows) < 2:
+def _draw(row: str, seen: Sequence[Seen]) -> list[Drawing]:
+    titled = [replace(one, title=f"p = {_probability(one.name):.1f}") for one in seen]
+    figure = draw_pair(titled, VARIANCE, ACCURACY, "test accuracy, %")
+    if figure is None:
         return []
-    points = [
-        Point(
-            f"p = {r['p']:.1f}",
-            r["variance"].mean,
-            100 * r["accuracy"].mean,
-            None if r["accuracy"].std is None else 100 * r["accuracy"].std,
-        )
-        for r in rows
-    ]
-    accuracy = [Line("test accuracy", [(r["p"], 100 * r["accuracy"].mean) for r in rows])]
-    variance = [Line("Variance Diversity", [(r["p"], r["variance"].mean) for r in rows])]
     return [
         Drawing(
             "rotate",
             f"Accuracy against Variance Diversity, Rotate alone, {row}",
             "A point for each probability of Rotate",
-            scatter(points, "Variance Diversity", "test accuracy, %"),
+            figure,
         ),
-        Drawing(
-            "rotate-accuracy",
-            f"Accuracy by the probability of Rotate, {row}",
-            "Accuracy over the probability of Rotate",
-            lines(accuracy, "probability p of Rotate", "test accuracy, %", whole=False),
-        ),
-        Drawing(
-            "rotate-diversity",
-            f"Variance Diversity by the probability of Rotate, {row}",
-            "Variance Diversity over the probability of Rotate",
-            lines(variance, "probability p of Rotate", "Variance Diversity", whole=False),
-        ),
+        *_draw_over("rotate-accuracy", row, seen, ACCURACY, "test accuracy", "test accuracy, %"),
+        *_draw_over("rotate-diversity", row, seen, VARIANCE, VARIANCE.title, VARIANCE.title),
     ]
+
+
+def _draw_over(
+    name: str, row: str, seen: Sequence[Seen], measure: Measure, word: str, axis: str
+) -> list[Drawing]:
+    """A measure over the probability of Rotate, with bars where there is a spread."""
+    values = zip(seen, comparable(seen, measure), strict=True)
+    found = [(_probability(one.name), value) for one, value in values if value is not None]
+    if len(found) < 2:
+        return []
+    points = [(p, measure.factor * value.mean) for p, value in found]
+    errors = [measure.factor * (value.std or 0.0) for _, value in found]
+    line = Line(word, points, errors=errors if any(value.std for _, value in found) else None)
+    upwards = with_n(axis, [value for _, value in found], measure.counts)
+    title = f"{word[0].upper()}{word[1:]} by the probability of Rotate, {row}"
+    alt = f"{word[0].upper()}{word[1:]} over the probability of Rotate"
+    figure = lines([line], "probability p of Rotate", upwards, whole=False)
+    return [Drawing(name, title, alt, figure)]
 
 
 TARGET = Target(

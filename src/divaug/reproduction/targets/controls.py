@@ -1,0 +1,69 @@
+"""DivAug against the controls that train on as many views of an image, seed by seed."""
+
+from collections.abc import Sequence
+
+from divaug.reproduction.findings import Findings
+from divaug.reproduction.outcomes import BOUND, VERDICTS, Claim
+from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
+from divaug.reproduction.summaries import Summary
+from divaug.reproduction.verdicts import above_zero
+
+__all__ = ["CONTROLS", "better_claim", "controls_sheet", "points"]
+
+#: As many views as DivAug trains on, without a choice or with one by chance.
+CONTROLS = ("randaugment-xS", "trivialaugment-xS", "random")
+_COLUMNS = (
+    Column("row", "dataset and network"),
+    Column("control", "control"),
+    Column("difference", "DivAug less it", lambda s: s.show(2, 100, sign=True), NOT_RUN, True),
+    number("pairs", "pairs"),
+    Column("holds", "DivAug is better"),
+)
+_NOTE = (
+    "Accuracy of DivAug (k-means++) less that of a control that trains on as many views of each "
+    "image, in points: mean ± sample standard deviation over so many pairs of runs with one seed."
+)
+
+
+def points(found: Summary) -> str:
+    """A difference in accuracy, with its n."""
+    pairs = f"n = {found.n} pair{'s' * (found.n != 1)}"
+    return f"{found.show(2, 100, sign=True)} points, {pairs}"
+
+
+def better_claim(text: str, findings: Findings, row: str, name: str) -> Claim:
+    """A claim that DivAug is more accurate than another method, by pairs with one seed."""
+    found = findings.difference(row, "divaug", name)
+    return Claim(text, above_zero(found), points(found) if found else "")
+
+
+def controls_sheet(
+    findings: Findings, rows: Sequence[str], names: Sequence[str] = CONTROLS, where: str = ""
+) -> Sheet:
+    """DivAug less each control.
+
+    Args:
+        findings: the records.
+        rows: of the table.
+        names: of the controls.
+        where: a note on runs that no other table of the target shows.
+    """
+    found = [
+        (row, name, findings.difference(row, "divaug", name)) for row in rows for name in names
+    ]
+    return Sheet(
+        "controls",
+        "DivAug against controls with as many views",
+        _COLUMNS,
+        tuple(
+            {
+                "row": row,
+                "control": findings.title(row, name),
+                "difference": one,
+                "pairs": one.n if one else 0,
+                "holds": VERDICTS[above_zero(one)],
+            }
+            for row, name, one in found
+        ),
+        tuple(note for note in (_NOTE, BOUND, where) if note),
+    )
