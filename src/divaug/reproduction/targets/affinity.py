@@ -100,7 +100,7 @@ def _analyse(findings: Findings) -> Outcome:
         TARGET.title,
         (*sheets, runs_sheet(runs)) if runs else sheets,
         tuple(_draw(row, first)),
-        ("Correlations, claims and figures are by the network trained without augmentation.",),
+        ("Correlations, claims and figures are by the networks trained without augmentation.",),
         empty=not any(one.affinity for found in seen.values() for one in found),
     )
 

@@ -145,10 +145,7 @@ def _draw(row: str, seen: Sequence[Seen]) -> list[Drawing]:
     if figure is None:
         return []
     title = f"Gain against Variance Diversity, {row}"
-    alt = (
-        f"{title}; networks trained without augmentation measured; rings mark the four rules of "
-        "selection"
-    )
+    alt = f"{title}; rings mark the four rules of selection"
     return [Drawing("diversity", title, alt, figure)]
 
 

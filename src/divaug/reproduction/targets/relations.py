@@ -29,6 +29,21 @@ __all__ = [
     "with_n",
 ]
 
+_CORRELATIONS = (
+    Column("what", "between"),
+    Column("methods", "methods"),
+    number("pearson", "Pearson r", "{:+.3f}"),
+    number("spearman", "Spearman ρ", "{:+.3f}"),
+    number("n", "n methods"),
+    Column("by_seed", "r of each seed", lambda s: s.show(3, sign=True), numeric=True),
+    number("seeds", "n seeds"),
+)
+_CORRELATIONS_NOTE = (
+    "Pearson r and Spearman ρ: of the means of so many methods; with fewer than three none is "
+    "given. r of each seed: Pearson's, from the values of one seed at a time, mean ± sample "
+    "standard deviation over the seeds that all these methods share."
+)
+
 
 def order_claim(
     text: str, seen: Sequence[Seen], measure: Measure, pairs: Sequence[tuple[str, str]]
@@ -120,21 +135,9 @@ def correlations_sheet(seen: Sequence[Seen], pairs: Sequence[tuple[Measure, Meas
     return Sheet(
         "correlations",
         "Correlations over methods",
-        (
-            Column("what", "between"),
-            Column("methods", "methods"),
-            number("pearson", "Pearson r", "{:+.3f}"),
-            number("spearman", "Spearman ρ", "{:+.3f}"),
-            number("n", "n methods"),
-            Column("by_seed", "r of each seed", lambda s: s.show(3, sign=True), numeric=True),
-            number("seeds", "n seeds"),
-        ),
+        _CORRELATIONS,
         tuple(rows),
-        (
-            "Pearson r and Spearman ρ: of the means of so many methods; with fewer than three "
-            "none is given. r of each seed: Pearson's, from the values of one seed at a time, mean "
-            "± sample standard deviation over the seeds that all these methods share.",
-        ),
+        (_CORRELATIONS_NOTE,),
     )
 
 
@@ -181,7 +184,7 @@ def _listed(found: Sequence[tuple[str, str, str]]) -> str:
     """First, second and difference of some pairs; a method that all have in common once."""
     if len({second for _, second, _ in found}) == 1:
         return f"over {found[0][1]}: " + ", ".join(f"{first} {one}" for first, _, one in found)
-    return f"{found[0][0]} over " + ", ".join(f"{second} {one}" for _, second, one in found)
+    return f"{found[0][0]} " + ", ".join(f"over {second} {one}" for _, second, one in found)
 
 
 def _counted(n: int, what: str) -> str:
