@@ -215,6 +215,13 @@ def test_figures_have_bars_and_say_how_many_values_are_behind_them(target):
     assert labels(found.drawings[0])[0].startswith("Variance Diversity (n = 4 networks)")
 
 
+def test_an_axis_names_the_least_and_the_most_where_n_differ():
+    runs, measurements = figure_methods()
+    fewer = [one for one in runs if one.recipe.augmenter == "default" or one.recipe.seed < 2]
+    (one,) = outcome("diversity", fewer, measurements).drawings
+    assert labels(one)[1] == "gain over default, points (n = 2 to 4 pairs)"
+
+
 def test_a_bar_is_one_deviation_to_each_side():
     (one,) = outcome("diversity", *figure_methods()).drawings
     first = one.figure.axes[0].containers[0]
