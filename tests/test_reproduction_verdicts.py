@@ -192,6 +192,19 @@ def test_a_change_without_its_control_says_what_is_missing():
         assert row["numbers"].endswith("by chance —, not run")
 
 
+@pytest.mark.parametrize("asked", [(), ("divaug",)])
+def test_the_control_of_a_change_is_counted_and_listed(asked):
+    runs = [made_run(200), made_run(200, augmenter="random")]
+    runs += [made_run(200, augmenter="random", seed=1)]
+    outcome = TARGETS["evolution"].outcome(
+        Options(methods=asked), Store(runs={run.hash: run for run in runs})
+    )
+    main, _, listed = outcome.sheets
+    assert {(row["n"], row["n_control"]) for row in main.rows} == {(1, 2)}
+    assert "3 runs on Some CPU" in " ".join(main.notes)
+    assert {row["hash"] for row in listed.rows} == {run.hash for run in runs}
+
+
 def test_a_rule_has_one_colour_in_all_figures():
     runs = [made_run(200, augmenter=name, name=f"{PAPER_ROW}-{name}") for name in RULES]
     assert runs[0].recipe.augmenter == "random"

@@ -19,7 +19,7 @@ from divaug.reproduction.outcomes import (
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
 from divaug.reproduction.summaries import Summary, summarize
-from divaug.reproduction.targets.base import Target, cells, runs_behind
+from divaug.reproduction.targets.base import Target, cells
 from divaug.reproduction.verdicts import Verdict, above, above_zero, both
 
 __all__ = ["TARGET"]
@@ -36,11 +36,13 @@ _COLUMNS = (
     spread("probability_first", "mean p at first", 3),
     spread("probability_last", "mean p at last", 3),
     number("n", "n"),
+    number("n_control", "n at random"),
 )
 _NOTE = (
     "Share of an operation in what kept sub-policies hold, and its mean probability there, in the "
     "first and in the last tenth of the epochs; mean ± sample standard deviation over n runs. "
-    "Change at random: the same for a random choice, which has no reason to change."
+    "Change at random: the same for a random choice, which has no reason to change, over as many "
+    "runs as the last column says."
 )
 
 
@@ -87,6 +89,7 @@ def _row(name: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> 
     def over(at: int, value: Any) -> Summary | None:
         return summarize(fmean(value(kept) for kept in end[at]) for end in ends)
 
+    by_chance = _changes(control, lambda k: share(k, name))
     verdict = "rises" if name in RISING else "falls" if name in FALLING else None
     return {
         "operation": name,
@@ -94,26 +97,28 @@ def _row(name: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> 
         "first": over(0, lambda k: share(k, name)),
         "last": over(1, lambda k: share(k, name)),
         "change": _changes(runs, lambda k: share(k, name)),
-        "control": _changes(control, lambda k: share(k, name)),
+        "control": by_chance,
         "probability_first": over(0, lambda k: k.probability.get(name, math.nan)),
         "probability_last": over(1, lambda k: k.probability.get(name, math.nan)),
         "n": len(runs),
+        "n_control": by_chance.n if by_chance else 0,
     }
 
 
 def _analyse(findings: Findings) -> Outcome:
     row = findings.rows(["divaug"])[0]
-    runs, control = findings.runs(row, "divaug"), findings.runs(row, "random")
-    runs = [run for run in runs if run.last.kept]
+    runs, control = (
+        [run for run in findings.runs(row, name) if run.last.kept] for name in ("divaug", "random")
+    )
     names = list(runs[0].last.kept.drawn) if runs and runs[0].last.kept else []
     rows = tuple(_row(name, runs, control) for name in names)
-    notes = tuple(note for note in (_NOTE, provenance(runs)) if note)
+    notes = tuple(note for note in (_NOTE, provenance([*control, *runs])) if note)
     main = Sheet("evolution", f"What DivAug keeps over the epochs, {row}", _COLUMNS, rows, notes)
     sheets = (main, claims_sheet(_claims(rows, runs, control)))
     return Outcome(
         TARGET.name,
         TARGET.title,
-        (*sheets, runs_sheet(runs_behind(findings, [row]))) if runs else sheets,
+        (*sheets, runs_sheet([*control, *runs])) if runs else sheets,
         tuple(_draw(row, runs, control)) if runs else (),
         empty=not runs,
     )
