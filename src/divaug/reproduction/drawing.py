@@ -39,9 +39,9 @@ class Line:
     """A line with a name.
 
     Args:
-        label: its name.
+        label: its name; empty for one of several that share the name of another.
         points: x and y.
-        faint: whether it is a control, drawn thin and grey.
+        faint: whether it is a control, drawn thin and grey behind the others.
         place: which colour it has; see `Point`.
     """
 
@@ -93,8 +93,9 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
         y: what the axis says.
         whole: whether x counts something.
     """
-    columns = _columns([line.label for line in found])
-    figure, axes = draw_axes(x, y, 3.2 + 0.17 * -(-len(found) // columns))
+    names = [line.label for line in found if line.label]
+    columns = _columns(names)
+    figure, axes = draw_axes(x, y, 3.2 + 0.17 * -(-len(names) // columns))
     for next_place, line in enumerate(found):
         i = next_place if line.place is None else line.place
         xs, ys = zip(*line.points, strict=True)
@@ -102,10 +103,11 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
         axes.plot(
             xs,
             ys,
-            STYLES[i // len(COLORS) % len(STYLES)],
+            STYLES[0 if line.faint else i // len(COLORS) % len(STYLES)],
             marker="o" if len(xs) <= 12 else None,
-            ms=4,
-            lw=1.0 if line.faint else 1.7,
+            ms=2 if line.faint else 4,
+            lw=0.8 if line.faint else 1.7,
+            zorder=1.5 if line.faint else 2.0,
             color=color,
             label=line.label,
         )

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from divaug.reporting.lines import Kept
-from divaug.reproduction.drawing import Line, lines
+from divaug.reproduction.drawing import Line, lines, which_seed
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.outcomes import (
     Claim,
@@ -156,28 +156,42 @@ def _claims(
     ]
 
 
+def _kept(runs: Sequence[RunRecord]) -> list[tuple[int, Kept]]:
+    """Epoch by epoch, what the first of some runs kept; empty for no runs."""
+    return [(e.number, e.kept) for run in runs[:1] for e in run.epochs if e.kept]
+
+
+def _shares(kept: Sequence[tuple[int, Kept]], name: str) -> list[tuple[float, float]]:
+    return [(n, share(one, name)) for n, one in kept]
+
+
 def _draw(row: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> list[Drawing]:
     """Shares of the operations that the paper names, and the mean probability; first seed."""
-    first = [(e.number, e.kept) for e in runs[0].epochs if e.kept]
-    named = [name for name in (*RISING, *FALLING) if name in first[-1][1].drawn]
-    found = [Line(name, [(n, share(kept, name)) for n, kept in first]) for name in named]
-    p = [Line("DivAug", [(n, mean_probability(kept)) for n, kept in first])]
-    for run in control[:1]:
-        kept = [(e.number, e.kept) for e in run.epochs if e.kept]
-        p.append(Line("random", [(n, mean_probability(k)) for n, k in kept], faint=True))
-    seed = runs[0].recipe.seed
-    whose = ["DivAug", "a random choice"][: len(p)]
+    ours, chance = _kept(runs), _kept(control)
+    named = [name for name in (*RISING, *FALLING) if name in ours[-1][1].drawn]
+    found = [Line(name, _shares(ours, name)) for name in named]
+    p = [Line("DivAug", [(n, mean_probability(kept)) for n, kept in ours])]
+    if chance:
+        # One name for all: which is which says nothing, how far they scatter does.
+        labels = ["the same, random choice"] + [""] * (len(named) - 1)
+        pairs = zip(labels, named, strict=True)
+        found += [Line(label, _shares(chance, name), faint=True) for label, name in pairs]
+        points = [(n, mean_probability(kept)) for n, kept in chance]
+        p.append(Line("random choice", points, faint=True))
+    seed = which_seed([run.recipe.seed for run in (*runs[:1], *control[:1])])
+    beside = " and a random choice" if chance else ""
     return [
         Drawing(
             "evolution-operations",
-            f"Share of operations in what DivAug keeps, {row}, seed {seed}",
-            "Shares over the epochs of the eight operations that the paper names",
+            f"Share of operations in what DivAug keeps, {row}, {seed}",
+            f"Shares over the epochs of the eight operations that the paper names, DivAug{beside}, "
+            f"{seed}",
             lines(found, "epoch", "share of kept operations, %"),
         ),
         Drawing(
             "evolution-probability",
-            f"Mean probability of what is kept, {row}, seed {seed}",
-            f"Mean probability over the epochs, {' and '.join(whose)}",
+            f"Mean probability of what is kept, {row}, {seed}",
+            f"Mean probability over the epochs, DivAug{beside}, {seed}",
             lines(p, "epoch", "mean probability"),
         ),
     ]
