@@ -51,6 +51,22 @@ class Line:
     place: int | None = None
 
 
+def which_seed(seeds: Sequence[int]) -> str:
+    """What a title says of lines that are of one run each.
+
+    Args:
+        seeds: of the runs.
+
+    Example:
+        >>> which_seed([0, 0]), which_seed([0, 2, 0])
+        ('seed 0', 'the first seed of each: 0 or 2')
+    """
+    found = sorted(set(seeds))
+    if len(found) == 1:
+        return f"seed {found[0]}"
+    return f"the first seed of each: {' or '.join(map(str, found))}"
+
+
 def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()) -> Figure:
     """Points, told apart by colour and shape, named below.
 
@@ -137,22 +153,6 @@ def bars(stacks: Mapping[str, Mapping[str, float]], x: str) -> Figure:
     axes.grid(visible=False, axis="y")
     figure.legend(loc="outside lower center", ncols=4, handlelength=1.2, **_LEGEND)
     return figure
-
-
-def which_seed(seeds: Sequence[int]) -> str:
-    """What a title says of lines that are of one run each.
-
-    Args:
-        seeds: of the runs.
-
-    Example:
-        >>> which_seed([0, 0]), which_seed([0, 2, 0])
-        ('seed 0', 'the first seed of each: 0 or 2')
-    """
-    found = sorted(set(seeds))
-    if len(found) == 1:
-        return f"seed {found[0]}"
-    return f"the first seed of each: {' or '.join(map(str, found))}"
 
 
 def _columns(labels: Sequence[str]) -> int:
