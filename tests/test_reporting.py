@@ -24,6 +24,7 @@ from divaug.reporting import read_run, write_report
 from divaug.reporting.choosing import choose_candidates
 from divaug.reporting.operations import shares
 from divaug.reporting.plots import COLORS
+from divaug.reporting.table import MISSING
 from divaug.training import Hardware, train
 from divaug.training.assembly import build_augmenter
 from divaug.training.data import default_of
@@ -171,6 +172,23 @@ def test_runs_that_differ_in_the_seed_are_summed_up(page, runs):
     kept = [line["record"]["diversity_kept"] for line in lines]
     assert row["VD kept"] == f"{statistics.mean(kept):.4f} ± {statistics.stdev(kept):.4f}"
     assert (row["runs"], row["seeds"], row["n"]) == ("2, 3", "0, 1", "2")
+
+
+def test_a_run_that_is_repeated_is_no_sample(runs, data, tmp_path):
+    """One recipe and one seed twice: no mean, no deviation of nothing, and the page says why."""
+    again = shutil.copytree(runs[1], tmp_path / "again")
+    write_report(
+        [runs[1], runs[2], again], tmp_path / "page.html", markdown=tmp_path / "a.md", data=data
+    )
+    page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+    (row,) = page.rows(1)
+    assert (row["runs"], row["seeds"], row["n"]) == ("1, 2, 3", "0, 1, 0", MISSING)
+    for name in ("test accuracy", "VD kept", "VD all", "time"):
+        assert row[name] == MISSING
+    said = "Runs 1, 3 have one recipe and one seed, 0: a repetition is no sample"
+    assert said in page.text
+    assert said in (tmp_path / "a.md").read_text(encoding="utf-8")
+    assert len(page.rows(0)) == 3  # each is still shown
 
 
 def test_a_run_under_way_is_shown_and_left_out_of_the_means(runs, data, tmp_path):

@@ -115,6 +115,34 @@ def test_different_data_under_one_name_are_refused(tmp_path):
         read_store(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "first", [made_run(), replace(MEASUREMENT, augmenter="pba", fingerprint="0" * 16)],
+    ids=["run", "measurement"],
+)  # fmt: skip
+def test_measurements_of_different_data_under_one_name_are_refused(first, tmp_path):
+    save(tmp_path, first)
+    for mark in (None, "0" * 16):  # an older record does not know what it saw
+        save(tmp_path, replace(MEASUREMENT, fingerprint=mark))
+        assert read_store(tmp_path).fingerprints() == {"cifar10": "0" * 16}
+    save(tmp_path, replace(MEASUREMENT, fingerprint="1" * 16))
+    with pytest.raises(ValueError, match="different data under the name 'cifar10'; keep records"):
+        read_store(tmp_path)
+
+
+def test_a_measurement_without_a_fingerprint_is_read_and_keeps_its_text_and_name(tmp_path):
+    """As records were before measurements had one: neither hash nor file changes."""
+    known = replace(MEASUREMENT, fingerprint="0" * 16)
+    before = to_text(MEASUREMENT)
+    assert "fingerprint" not in before
+    assert from_text(before) == MEASUREMENT
+    assert known.hash == MEASUREMENT.hash
+    assert save(tmp_path, known) == save(tmp_path, MEASUREMENT)
+    assert from_text(to_text(known)) == known
+    content = json.loads(before) | {"fingerprint": 7}
+    with pytest.raises(ValueError, match="a fingerprint was expected, got 7"):
+        from_text(json.dumps(content))
+
+
 def test_a_cell_holds_its_seeds_and_no_other_run(tmp_path):
     for one in (
         made_run(seed=2),

@@ -111,6 +111,18 @@ def test_other_data_than_the_records_are_refused_before_any_work(work, tmp_path)
     assert not second.folder(work).exists()
 
 
+def test_other_data_than_a_measurement_is_refused_before_any_work(work, tmp_path):
+    """Also where the record of the run that measured is not there."""
+    measuring = MeasureJob(job_of("none", epochs=1).recipe, "default")
+    go_through([measuring], work, Tally())
+    shutil.rmtree(work.results / "runs")
+    other, tally = replace(work, data=write_data(tmp_path / "other.npz", num_test=40)), Tally()
+    training = job_of("none", seed=1, epochs=1)
+    go_through([training], other, tally)
+    assert "records are of other data under the name" in tally.failed[training.label]
+    assert not training.folder(work).exists()
+
+
 def lines_of(work):
     """What records say, but for times and starts."""
     found = {}
@@ -274,6 +286,9 @@ def test_a_measurement_trains_its_network_where_it_is_not_at_hand(work):
     store = read_store(work.results)
     assert scorer.done(store)
     assert job.done(store)
+    # Both say which data they saw.
+    (run,), (measured,) = store.runs.values(), store.measurements.values()
+    assert measured.fingerprint == run.data["fingerprint"]
     before = (scorer.folder(work) / "environment.json").read_bytes()
     MeasureJob(scorer.recipe, "default").execute(work, Shelf(work.data))
     assert (scorer.folder(work) / "environment.json").read_bytes() == before

@@ -239,21 +239,56 @@ def test_the_papers_claims_are_judged_seed_by_seed(tmp_path):
     save(tmp_path, made_semi_run(BASE, 20, 0.95, "uda-paper-4000"))
     save(tmp_path, made_semi_run("divaug", 20, 0.94, "uda-paper-4000"))
     few, some, many, trend = verdicts(tmp_path)
-    assert few == ("yes", "-2.00 ± 0.10 points after 20,000 steps, n = 3")
+    confined = "after 20,000 steps, not 200,000"
+    assert few == (f"yes, {confined}", "-2.00 ± 0.10 points after 20,000 steps, n = 3")
     assert some == (NOT_RUN, "")
-    assert many == ("undecided", "+1.00 points after 20,000 steps, n = 1")
+    assert many == (f"undecided, {confined}", "+1.00 points after 20,000 steps, n = 1")
     assert trend == (
-        "undecided",
+        f"undecided, {confined}",
         "1,000 labels: +2.00 (n = 3), 4,000 labels: -1.00 (n = 1); after 20,000 steps",
     )
     for seed, more in enumerate(small):
         save(tmp_path, made_semi_run(BASE, 20, 0.95, "uda-paper-4000", seed=seed))
         save(tmp_path, made_semi_run("divaug", 20, 0.94 + more, "uda-paper-4000", seed=seed))
-    assert [holds for holds, _ in verdicts(tmp_path)] == ["yes", NOT_RUN, "no", "yes"]
+    words = [holds.removesuffix(f", {confined}") for holds, _ in verdicts(tmp_path)]
+    assert words == ["yes", NOT_RUN, "no", "yes"]
     for seed, more in enumerate(small):
         save(tmp_path, made_semi_run("divaug", 20, 0.98 + more, "uda-paper-2000", seed=seed))
         save(tmp_path, made_semi_run(BASE, 20, 0.9, "uda-paper-2000", seed=seed))
-    assert verdicts(tmp_path)[3][0] == "no"
+    assert verdicts(tmp_path)[3][0] == f"no, {confined}"
+
+
+def test_a_verdict_is_not_taken_for_one_at_the_papers_length(tmp_path):
+    """Only the sign is tested; the paper's number and its length stand apart from the verdict."""
+    for epochs in (20, 200):
+        for seed, more in enumerate((-0.0001, 0.0, 0.0001)):
+            save(tmp_path, made_semi_run(BASE, epochs, 0.9, seed=seed))
+            save(tmp_path, made_semi_run("divaug", epochs, 0.9011 + more, seed=seed))
+    claims = next(sheet for sheet in outcome_of(tmp_path).sheets if sheet.name == "claims")
+    found = [row for row in claims.rows if row["claim"].startswith("with 1,000 labels")]
+    assert {row["claim"] for row in found} == {
+        "with 1,000 labels DivAug errs less than RandAugment (the paper: by 0.43 points after "
+        "200,000 steps)"
+    }
+    assert [(row["holds"], row["numbers"]) for row in found] == [
+        ("yes", "-0.11 ± 0.01 points after 200,000 steps, n = 3"),
+        (
+            "yes, after 20,000 steps, not 200,000",
+            "-0.11 ± 0.01 points after 20,000 steps, n = 3",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"), [((0, 0), "seed 0"), ((0, 1), "the first seed of each: 0 or 1")]
+)
+def test_a_figure_of_one_run_each_says_which(seeds, said, tmp_path):
+    for name, seed in zip((BASE, "divaug"), seeds, strict=True):
+        for more in range(2):
+            save(tmp_path, made_semi_run(name, 20, 0.9, seed=seed + more))
+    (drawing,) = outcome_of(tmp_path).drawings
+    assert drawing.title == f"Test error, uda-paper with 1,000 labels, 20,000 steps, {said}"
+    assert said in drawing.alt
 
 
 def test_plain_randaugment_is_told_beside_a_claim_and_decides_none(tmp_path):
@@ -264,7 +299,7 @@ def test_plain_randaugment_is_told_beside_a_claim_and_decides_none(tmp_path):
     for seed in range(3):
         save(tmp_path, made_semi_run(BASE, 20, 0.93, seed=seed))
     assert verdicts(tmp_path)[0] == (
-        "no",
+        "no, after 20,000 steps, not 200,000",
         "+1.00 ± 0.10 points after 20,000 steps, n = 3; "
         "against plain RandAugment -2.00 ± 0.10, n = 3",
     )

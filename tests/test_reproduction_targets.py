@@ -115,6 +115,8 @@ def test_a_target_ends_in_tables_figures_and_a_page(name, work, done):
         assert f"{sheet.name}.csv" in written
         if sheet.name != "runs":
             assert f"**{sheet.title}**" in text
+    for drawing in result.outcome.drawings:
+        assert f"**{drawing.title}**\n\n![{drawing.alt}]({drawing.name}.svg)" in text
 
 
 @pytest.mark.parametrize("name", METHODS_RUN)

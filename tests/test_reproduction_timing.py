@@ -104,12 +104,97 @@ def test_runs_whose_time_cannot_be_compared_are_not_called_not_run():
 
 def test_at_equal_cost_a_shared_device_is_told():
     costs = (timed("randaugment", 2.0, "1"), timed("divaug", 8.0, "1"))
-    run = replace(made_run(epochs=800, augmenter="randaugment"), side_by_side=2)
+    run = replace(made_run(epochs=800, augmenter="randaugment"), starts=(WHERE,), side_by_side=2)
     store = replace(store_of(*costs), runs={run.hash: run})
     (sheet, _) = TARGETS["equal-cost"].outcome(Options(), store).sheets
     rows = {row[0]: row for row in sheet.table().rows}
     assert rows["RandAugment"][-1] == "—, device shared"
     assert rows["PBA"][-1] == "—"
+
+
+def listed(outcome):
+    """Method and epochs of the runs in the list."""
+    runs = next((sheet for sheet in outcome.sheets if sheet.name == "runs"), None)
+    return [(row["method"], row["epochs"]) for row in runs.rows] if runs else []
+
+
+def test_every_run_behind_a_column_is_listed_and_counted_below():
+    """The runs at the usual epochs too, and DivAug's, which are in both columns, once."""
+    costs = (timed("randaugment", 2.0, "1"), timed("divaug", 8.0, "1"))
+    runs = [made_run(800, augmenter="randaugment"), made_run(200, augmenter="randaugment"),
+            made_run(200), made_run(7)]  # fmt: skip
+    store = replace(store_of(*costs), runs={run.hash: run for run in runs})
+    outcome = TARGETS["equal-cost"].outcome(Options(), store)
+    assert "3 runs on Some CPU" in " ".join(outcome.sheets[0].notes)
+    assert sorted(listed(outcome)) == [
+        ("DivAug (k-means++)", 200), ("RandAugment", 200), ("RandAugment", 800)
+    ]  # fmt: skip
+
+
+def test_each_setting_that_was_timed_has_a_table_at_equal_cost():
+    """A second GPU or version makes other epochs of the same method, and nothing vanishes."""
+    other = WHERE | {"gpu": "Some GPU"}
+    costs = (
+        timed("randaugment", 2.0, "1"),
+        timed("divaug", 8.0, "1"),
+        timed("randaugment", 2.0, "1", gpu="Some GPU"),
+        timed("divaug", 4.0, "1", gpu="Some GPU"),
+        timed("default", 1.0, "1", gpu="Third GPU"),
+    )
+    ran = [(800, 0, WHERE), (800, 1, WHERE), (400, 0, other)]
+    runs = [replace(made_run(epochs, augmenter="randaugment", seed=seed), starts=(place,))
+            for epochs, seed, place in ran]  # fmt: skip
+    everywhere = replace(made_run(200), starts=(other,))
+    found = {run.hash: run for run in (*runs, everywhere)}
+    outcome = TARGETS["equal-cost"].outcome(Options(), replace(store_of(*costs), runs=found))
+    sheets = {sheet.name: sheet for sheet in outcome.sheets}
+    assert list(sheets) == ["equal-cost", "equal-cost-2", "equal-cost-3", "runs"]
+    of_cpu, of_gpu, of_third = (
+        {row[0]: row for row in sheet.table().rows} for sheet in outcome.sheets[:3]
+    )
+    for sheet, machine in zip(outcome.sheets, ("CPU", "Some GPU", "Third GPU"), strict=False):
+        assert machine in sheet.title
+    assert of_cpu["RandAugment"][1:5] == ("0.25", "800", "90.00 ± 0.00", "2")
+    assert of_gpu["RandAugment"][1:5] == ("0.50", "400", "90.00", "1")
+    assert of_third["default"][1:4] == ("—, timed apart", "—, not run", "—, not run")
+    # Accuracies may come from anywhere, times only from where the steps were timed.
+    assert of_cpu["DivAug (k-means++)"][3] == of_gpu["DivAug (k-means++)"][3] == "90.00"
+    assert of_cpu["DivAug (k-means++)"][-1] == "—, run elsewhere"
+    assert of_gpu["DivAug (k-means++)"][-1] == "5 min 25 s"
+    assert len(listed(outcome)) == 4
+    assert [drawing.name for drawing in outcome.drawings] == ["equal-cost", "equal-cost-2"]
+
+
+def test_whole_runs_in_the_table_of_costs_are_listed_and_named_below():
+    costs = (timed("randaugment", 2.0, "1"), timed("divaug", 8.0, "1"))
+    counted = replace(made_run(200), starts=(WHERE | {"commit": "fed"},))
+    shared = replace(made_run(200, seed=1), starts=(WHERE,), side_by_side=2)
+    store = replace(store_of(*costs), runs={run.hash: run for run in (counted, shared)})
+    outcome = TARGETS["cost"].outcome(Options(), store)
+    assert "1 run on Some CPU, 2 threads; Python 3.13, torch 2.11, divaug 1; commit fed" in (
+        " ".join(outcome.sheets[0].notes)
+    )
+    assert listed(outcome) == [("DivAug (k-means++)", 200)]
+    assert listed(TARGETS["cost"].outcome(Options(), store_of(*costs))) == []
+
+
+def test_a_run_that_was_resumed_has_no_time_of_a_whole_run_in_any_table():
+    """Work since its last checkpoint was done twice, and its record does not say how much."""
+    costs = (timed("randaugment", 2.0, "1"), timed("divaug", 8.0, "1"))
+    resumed = replace(made_run(200), starts=(WHERE, WHERE))
+    store = replace(store_of(*costs), runs={resumed.hash: resumed})
+    rows, _ = cost_table(store)
+    assert (rows["DivAug (k-means++)"]["total"], rows["DivAug (k-means++)"]["n"]) == (
+        "—, resumed",
+        "0",
+    )
+    sheet = TARGETS["equal-cost"].outcome(Options(), store).sheets[0]
+    assert {row[0]: row[-1] for row in sheet.table().rows}["DivAug (k-means++)"] == "—, resumed"
+    assert durations_sheet([resumed]).rows == ()
+    # One that was not resumed counts alone.
+    whole = replace(made_run(200, seed=1), starts=(WHERE,), time={"training": 100.0})
+    rows, _ = cost_table(replace(store, runs=store.runs | {whole.hash: whole}))
+    assert rows["DivAug (k-means++)"]["total"] == "1 min 40 s"
 
 
 def test_other_modes_and_versions_have_tables_of_their_own():

@@ -220,6 +220,40 @@ def test_a_change_without_its_control_says_what_is_missing():
         assert row["numbers"].endswith("by chance —, not run")
 
 
+@pytest.mark.parametrize("asked", [(), ("divaug",)])
+def test_the_control_of_a_change_is_counted_and_listed(asked):
+    runs = [made_run(200), made_run(200, augmenter="random")]
+    runs += [made_run(200, augmenter="random", seed=1)]
+    outcome = TARGETS["evolution"].outcome(
+        Options(methods=asked), Store(runs={run.hash: run for run in runs})
+    )
+    main, _, listed = outcome.sheets
+    assert {(row["n"], row["n_control"]) for row in main.rows} == {(1, 2)}
+    assert "3 runs on Some CPU" in " ".join(main.notes)
+    assert {row["hash"] for row in listed.rows} == {run.hash for run in runs}
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1])
+def test_shares_are_drawn_beside_those_of_a_random_choice(seed):
+    runs = [made_run(200), made_run(200, seed=1)]
+    if seed is not None:
+        runs.append(made_run(200, augmenter="random", seed=seed))
+    store = Store(runs={run.hash: run for run in runs})
+    drawn = {one.name: one for one in TARGETS["evolution"].outcome(Options(), store).drawings}
+    said = {None: "seed 0", 0: "seed 0", 1: "the first seed of each: 0 or 1"}[seed]
+    for name, count in (("evolution-operations", 8), ("evolution-probability", 1)):
+        drawing, control = drawn[name], 0 if seed is None else count
+        found = drawing.figure.axes[0].lines
+        assert len(found) == count + control
+        assert len({line.get_color() for line in found[count:]}) == min(control, 1)
+        # One name for all of the control.
+        texts = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+        assert len(texts) == count + min(control, 1)
+        assert ("random choice" in texts[-1]) == (seed is not None)
+        assert drawing.title.endswith(said)
+        assert drawing.alt.endswith(said)
+
+
 def test_a_rule_has_one_colour_in_all_figures():
     runs = [made_run(200, augmenter=name, name=f"{PAPER_ROW}-{name}") for name in RULES]
     assert runs[0].recipe.augmenter == "random"
@@ -227,9 +261,9 @@ def test_a_rule_has_one_colour_in_all_figures():
     unscored = tuple(replace(epoch, kept=None) for epoch in runs[0].epochs)
     runs[0] = replace(runs[0], epochs=unscored)
     store = Store(runs={run.hash: run for run in runs})
-    points, lines = (
-        one.figure for one in TARGETS["random-baseline"].outcome(Options(), store).drawings
-    )
+    drawings = TARGETS["random-baseline"].outcome(Options(), store).drawings
+    assert drawings[1].title.endswith(", seed 0")  # a line is of one run
+    points, lines = (one.figure for one in drawings)
     of_points = [point.lines[0].get_color() for point in points.axes[0].containers]
     of_lines = [line.get_color() for line in lines.axes[0].lines]
     assert len(set(of_points)) == 4

@@ -11,12 +11,18 @@ from divaug.tables import Table
 __all__ = ["mean_and_deviation", "seeds_table"]
 
 
+# The number of a run in the report, and the run.
+_Numbered = tuple[int, RunRecord]
+
+
 def seeds_table(runs: Sequence[RunRecord]) -> Table | None:
     """A row for each recipe that several finished runs share but for the seed; None for no such.
 
-    Runs that are not finished are left out: their last epoch is another one.
+    Runs that are not finished are left out: their last epoch is another one. Where two runs have
+    one seed, the row has no mean, and a note says which they are: a run that is repeated would
+    count twice, and the deviation of two alike is none.
     """
-    groups: dict[str, list[tuple[int, RunRecord]]] = {}
+    groups: dict[str, list[_Numbered]] = {}
     for i, run in enumerate(runs, 1):
         if run.finished:
             groups.setdefault(run.recipe_but_seed, []).append((i, run))
@@ -28,8 +34,24 @@ def seeds_table(runs: Sequence[RunRecord]) -> Table | None:
         columns,
         tuple(_row(group) for group in shared),
         numeric=tuple(range(4, len(columns))),
-        notes=("Mean ± sample standard deviation (n − 1) over the runs of a recipe.",),
+        notes=(
+            "Mean ± sample standard deviation (n − 1) over the runs of a recipe.",
+            *(note for group in shared for note in _repetitions(group)),
+        ),
     )
+
+
+def _repetitions(group: Sequence[_Numbered]) -> list[str]:
+    """A sentence for each seed that several runs of a recipe have."""
+    by_seed: dict[int, list[int]] = {}
+    for i, run in group:
+        by_seed.setdefault(run.recipe.seed, []).append(i)
+    return [
+        f"Runs {', '.join(map(str, same))} have one recipe and one seed, {seed}: a repetition is "
+        "no sample, so no mean is taken. Leave all but one of them out of the report."
+        for seed, same in by_seed.items()
+        if len(same) > 1
+    ]
 
 
 # Name → its value for a run, and how a mean and a deviation of it are written.
@@ -47,20 +69,20 @@ _MEASURES: dict[str, tuple[Callable[[RunRecord], float], Callable[[float, float]
 }
 
 
-def _row(group: Sequence[tuple[int, RunRecord]]) -> tuple[str, ...]:
+def _row(group: Sequence[_Numbered]) -> tuple[str, ...]:
     runs = [run for _, run in group]
-    first = runs[0].recipe
+    first, sample = runs[0].recipe, not _repetitions(group)
     measured = []
     for value, show in _MEASURES.values():
         values = [value(run) for run in runs]
-        found = not any(math.isnan(v) for v in values)
+        found = sample and not any(math.isnan(v) for v in values)
         measured.append(show(*mean_and_deviation(values)) if found else MISSING)
     return (
         ", ".join(str(i) for i, _ in group),
         first.model,
         first.augmenter,
         ", ".join(str(run.recipe.seed) for run in runs),
-        str(len(runs)),
+        str(len(runs)) if sample else MISSING,
         *measured,
     )
 

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from divaug.reporting.plots import COLORS, STYLES, draw_axes
 
-__all__ = ["Line", "Point", "bars", "lines", "scatter"]
+__all__ = ["Line", "Point", "bars", "lines", "scatter", "which_seed"]
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _LEGEND = {"fontsize": 8, "frameon": False}
@@ -42,9 +42,9 @@ class Line:
     """A line with a name.
 
     Args:
-        label: its name.
+        label: its name; empty for one of several that share the name of another.
         points: x and y.
-        faint: whether it is a control, drawn thin and grey.
+        faint: whether it is a control, drawn thin and grey behind the others.
         place: which colour it has; see `Point`.
         errors: half the height of the bar at each point; None where there are no bars.
     """
@@ -54,6 +54,22 @@ class Line:
     faint: bool = False
     place: int | None = None
     errors: Sequence[float] | None = None
+
+
+def which_seed(seeds: Sequence[int]) -> str:
+    """What a title says of lines that are of one run each.
+
+    Args:
+        seeds: of the runs.
+
+    Example:
+        >>> which_seed([0, 0]), which_seed([0, 2, 0])
+        ('seed 0', 'the first seed of each: 0 or 2')
+    """
+    found = sorted(set(seeds))
+    if len(found) == 1:
+        return f"seed {found[0]}"
+    return f"the first seed of each: {' or '.join(map(str, found))}"
 
 
 def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()) -> Figure:
@@ -114,9 +130,10 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
         y: what the axis says.
         whole: whether x counts something.
     """
-    columns = _columns([line.label for line in found])
+    names = [line.label for line in found if line.label]
+    columns = _columns(names)
     barred = any(line.errors is not None for line in found)
-    height = 3.2 + 0.17 * -(-len(found) // columns)
+    height = 3.2 + 0.17 * -(-len(names) // columns)
     figure, axes = _axes_with_bars(x, y, height) if barred else draw_axes(x, y, height)
     for next_place, line in enumerate(found):
         i = next_place if line.place is None else line.place
@@ -125,10 +142,11 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
         axes.plot(
             xs,
             ys,
-            STYLES[i // len(COLORS) % len(STYLES)],
+            STYLES[0 if line.faint else i // len(COLORS) % len(STYLES)],
             marker="o" if len(xs) <= 12 else None,
-            ms=4,
-            lw=1.0 if line.faint else 1.7,
+            ms=2 if line.faint else 4,
+            lw=0.8 if line.faint else 1.7,
+            zorder=1.5 if line.faint else 2.0,
             color=color,
             label=line.label,
         )

@@ -59,6 +59,7 @@ def _lines(record: Record) -> list[dict[str, Any]]:
     if isinstance(record, RunRecord):
         return _run_lines(record)
     if isinstance(record, MeasurementRecord):
+        known = {} if record.fingerprint is None else {"fingerprint": record.fingerprint}
         return [
             {
                 "format": _MEASUREMENT,
@@ -67,6 +68,7 @@ def _lines(record: Record) -> list[dict[str, Any]]:
                 "values": asdict(record.values),
                 "scorer": record.scorer.to_dict(),
                 "environment": dict(record.environment),
+                **known,
             }
         ]
     return [
@@ -169,7 +171,10 @@ def _read_measurement(
     head: Mapping[str, Any], _rest: Sequence[Mapping[str, Any]]
 ) -> MeasurementRecord:
     values, scorer = Measurement(**head["values"]), recipe_in(head["scorer"])
-    return MeasurementRecord(scorer, head["augmenter"], values, head["environment"])
+    mark = head.get("fingerprint")  # older records have none
+    if not isinstance(mark, str | None):
+        raise TypeError(f"a fingerprint was expected, got {mark!r}")
+    return MeasurementRecord(scorer, head["augmenter"], values, head["environment"], mark)
 
 
 def _read_cost(head: Mapping[str, Any], _rest: Sequence[Mapping[str, Any]]) -> CostRecord:

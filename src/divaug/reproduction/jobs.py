@@ -171,7 +171,7 @@ class MeasureJob:
         if end is not End.FINISHED:
             return end
         folder = TrainJob(self.scorer).folder(work)
-        data, _ = shelf.get(self.scorer)
+        data, about = shelf.get(self.scorer)
         found = measure_run(
             folder, [self.augmenter], data=data, views=self.views, device=work.device
         )
@@ -181,6 +181,7 @@ class MeasureJob:
             self.augmenter,
             found[self.augmenter],
             portable(environment(hardware, Processes())),
+            about["fingerprint"],
         )
         save(work.results, record)
         return End.FINISHED

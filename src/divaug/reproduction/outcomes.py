@@ -54,11 +54,24 @@ class Claim:
         text: the claim in our words.
         holds: True, False or undecided; None where a cell that it needs was not run.
         numbers: what it was judged by.
+        only: what the verdict is confined to, where the paper says it of something else.
     """
 
     text: str
     holds: Verdict
     numbers: str = ""
+    only: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words, with what it is confined to.
+
+        Example:
+            >>> Claim("less is more", True, only="after 9 steps").verdict
+            'yes, after 9 steps'
+        """
+        word = VERDICTS[self.holds]
+        return f"{word}, {self.only}" if self.only and self.holds is not None else word
 
 
 @dataclass(frozen=True)
@@ -102,10 +115,7 @@ def claims_sheet(claims: Sequence[Claim]) -> Sheet:
         "claims",
         "What the paper says, and what comes out here",
         (Column("claim", "the paper"), Column("holds", "comes out"), Column("numbers", "numbers")),
-        tuple(
-            {"claim": one.text, "holds": VERDICTS[one.holds], "numbers": one.numbers}
-            for one in claims
-        ),
+        tuple({"claim": one.text, "holds": one.verdict, "numbers": one.numbers} for one in claims),
         (BOUND,),
     )
 

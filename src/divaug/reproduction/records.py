@@ -216,12 +216,14 @@ class MeasurementRecord:
         augmenter: what was measured.
         values: what came out.
         environment: machine, versions, commit and command.
+        fingerprint: of the data, as runs have it; None in records that are older than it.
     """
 
     scorer: Recipe
     augmenter: str
     values: Measurement
     environment: Mapping[str, Any]
+    fingerprint: str | None = None
 
     @property
     def mark(self) -> tuple[int, tuple[str, ...]]:

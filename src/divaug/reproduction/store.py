@@ -1,7 +1,7 @@
 """The folder of records: read whole, looked up by hash, written a file at a time."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -86,8 +86,16 @@ class Store:
         return sorted(found, key=lambda cost: cost.batch)
 
     def fingerprints(self) -> dict[str, str]:
-        """Dataset → fingerprint of the data that runs saw."""
-        return {str(run.data["name"]): str(run.data["fingerprint"]) for run in self.runs.values()}
+        """Dataset → fingerprint of the data that runs and measurements saw, where they know it."""
+        return dict(self.seen())
+
+    def seen(self) -> Iterator[tuple[str, str]]:
+        """Dataset and fingerprint of each run, and of each measurement that knows it."""
+        for run in self.runs.values():
+            yield str(run.data["name"]), str(run.data["fingerprint"])
+        for one in self.measurements.values():
+            if one.fingerprint is not None:
+                yield one.scorer.dataset, one.fingerprint
 
     def describe(self) -> str:
         """In a few words, which runs there are: for those who asked for others."""
@@ -113,8 +121,8 @@ def read_store(folder: str | Path) -> Store:
     """Read every record of a folder; a folder that is not there has none.
 
     Raises:
-        ValueError: a file is no record, two runs on one dataset saw different data, or two runs
-            with one seed different labels.
+        ValueError: a file is no record, two runs or measurements on one dataset saw different data,
+            or two runs with one seed different labels.
     """
     where = Path(folder)
     store = Store(
@@ -175,13 +183,12 @@ def _read(folder: Path, kind: type[_Kind]) -> dict[str, _Kind]:
 
 
 def _check_data(where: Path, store: Store) -> None:
-    seen: dict[str, str] = {}
-    for run in store.runs.values():
-        name, mark = str(run.data["name"]), str(run.data["fingerprint"])
-        if seen.setdefault(name, mark) != mark:
+    known: dict[str, str] = {}
+    for name, mark in store.seen():
+        if known.setdefault(name, mark) != mark:
             raise ValueError(
-                f"runs in {where} saw different data under the name {name!r}; keep records of "
-                "different data in different folders."
+                f"runs or measurements in {where} saw different data under the name {name!r}; keep "
+                "records of different data in different folders."
             )
 
 

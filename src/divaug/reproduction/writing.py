@@ -59,7 +59,8 @@ def body(outcome: Outcome, pictures: str = "") -> str:
     parts = list(outcome.sentences)
     for sheet in main_sheets(outcome):
         parts += [f"**{sheet.title}**", to_markdown(sheet.table())]
-    parts += [f"![{one.alt}]({pictures}{one.name}.svg)" for one in outcome.drawings]
+    for one in outcome.drawings:  # alt texts are not shown beside pictures, titles are
+        parts += [f"**{one.title}**", f"![{one.alt}]({pictures}{one.name}.svg)"]
     return "\n\n".join(parts)
 
 

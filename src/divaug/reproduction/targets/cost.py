@@ -1,31 +1,28 @@
 """Measured time and memory of each method, relative to RandAugment, split by part."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from divaug.reporting.table import duration
 from divaug.reproduction import paper
 from divaug.reproduction.batches import TimeJob
 from divaug.reproduction.drawing import bars
+from divaug.reproduction.durations import time_alone, undisturbed
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import METHODS
 from divaug.reproduction.options import recipe_of
-from divaug.reproduction.outcomes import Drawing, Outcome, provenance
-from divaug.reproduction.records import CostRecord, RunRecord, setting_of
-from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number
-from divaug.reproduction.summaries import Summary, summarize
+from divaug.reproduction.outcomes import Drawing, Outcome, provenance, runs_sheet
+from divaug.reproduction.records import CostRecord, RunRecord
+from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
+from divaug.reproduction.summaries import Summary
 from divaug.reproduction.targets.base import Plan, Target, exists
 
-__all__ = ["TARGET", "time_alone", "timings"]
+__all__ = ["TARGET", "timings"]
 
 _BASE = "randaugment"
 _PARTS = ("data loading", "expand", "score", "select", "forward", "backward", "optimiser")
 # Stands for the ratio of two times that were taken at different times.
 _APART = "—, timed apart"
-# Stand for the time of runs that cannot be compared.
-_SHARED = Absent("—, device shared")
-_ELSEWHERE = Absent("—, run elsewhere")
 
 
 def _ratio(value: float | str) -> str:
@@ -49,9 +46,10 @@ _NOTE = (
     "DivAug's. Step: median of stretches on random images. Beside it: the step it was timed in "
     "turns with; their ratio counts, since clocks drift. Peak: most memory alive at once on a GPU, "
     "network and training images included; on a CPU, what one step allocates. Whole run: mean time "
-    "of n finished runs that had the device to themselves, evaluations and checkpoints included, "
-    "building and compiling not. The paper's 4.5 counts one inference an image; by its own rule "
-    "eight inferences at half a training step and four training steps make 8."
+    "of n runs in this setting that had the device to themselves from one start to their end, "
+    "evaluations and checkpoints included, building and compiling not. The paper's 4.5 counts one "
+    "inference an image; by its own rule eight inferences at half a training step and four "
+    "training steps make 8."
 )
 
 
@@ -68,12 +66,6 @@ def timings(plan: Plan, base: str) -> list[Job]:
     ]
 
 
-def time_alone(runs: Sequence[RunRecord]) -> Summary | Absent | None:
-    """Mean time of the runs that had the device to themselves; None for no runs."""
-    alone = summarize(run.working_seconds for run in runs if run.side_by_side == 1)
-    return _SHARED if runs and alone is None else alone
-
-
 def _analyse(findings: Findings) -> Outcome:
     row = (findings.options.rows or findings.target_rows)[0]
     settings = list(dict.fromkeys(s for n in findings.methods for s in findings.settings(row, n)))
@@ -86,7 +78,16 @@ def _analyse(findings: Findings) -> Outcome:
             _parts_sheet(findings, row, setting, found, suffix),
         ]
         drawings += _draw(findings, row, setting, found, suffix)
+    runs = [run for setting in settings for run in _whole_runs(findings, row, setting)]
+    if runs:
+        sheets.append(runs_sheet(runs))
     return Outcome(TARGET.name, TARGET.title, tuple(sheets), tuple(drawings), empty=not settings)
+
+
+def _whole_runs(findings: Findings, row: str, setting: str) -> list[RunRecord]:
+    """The runs whose times stand in a setting's table."""
+    names = findings.methods
+    return [run for n in names for run in undisturbed(findings.runs(row, n), setting)]
 
 
 # Method → its timing, and that of the base in the same batch.
@@ -97,19 +98,17 @@ def _sheet(findings: Findings, row: str, setting: str, found: _Found, suffix: st
     rows = tuple(_row(findings, row, name, setting, found) for name in findings.methods)
     title = f"Cost of training, {row}" + (f", {setting}" if setting else "")
     costs = {cost.hash: cost for pair in found.values() for cost in pair if cost}
-    notes = [_NOTE, provenance((), timed=list(costs.values()))]
+    notes = [_NOTE, provenance(_whole_runs(findings, row, setting), timed=list(costs.values()))]
     return Sheet(f"cost{suffix}", title, _COLUMNS, rows, tuple(note for note in notes if note))
 
 
 def _row(findings: Findings, row: str, name: str, setting: str, found: _Found) -> dict[str, Any]:
     own, base = found[name]
-    runs = findings.runs(row, name)
-    here = [run for run in runs if all(setting_of(start) == setting for start in run.starts)]
-    total = time_alone(here)
+    total = time_alone(findings.runs(row, name), setting)
     line: dict[str, Any] = {
         "method": findings.title(row, name),
         "paper": paper.cost(name),
-        "total": _ELSEWHERE if runs and not here else total,
+        "total": total,
         "n": total.n if isinstance(total, Summary) else 0,
     }
     if own is None:

@@ -1,25 +1,29 @@
 """Every method given the time of DivAug's steps: more epochs for those that cost less."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from divaug.reporting.table import duration
 from divaug.reproduction.drawing import Point, scatter
+from divaug.reproduction.durations import time_alone
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job, TrainJob
 from divaug.reproduction.methods import METHODS
 from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import Drawing, Outcome, provenance, runs_sheet
 from divaug.reproduction.records import RunRecord
-from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent
+from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, percent
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Plan, Target
-from divaug.reproduction.targets.cost import time_alone, timings
+from divaug.reproduction.targets.cost import timings
 from divaug.reproduction.timing import this_setting
 
 __all__ = ["TARGET"]
 
 _REFERENCE = "divaug"
+# Stands for the cost of a step that was not timed in one batch with the reference's.
+_APART = Absent("—, timed apart")
 _COLUMNS = (
     Column("method", "method"),
     number("cost", "cost of a step, ×", "{:.2f}", NOT_RUN),
@@ -33,9 +37,9 @@ _COLUMNS = (
 _NOTE = (
     "Epochs: DivAug's, times the measured time of its step over that of the method's; the cosine "
     "schedule is stretched to them. Evaluations and checkpoints, which come with every epoch, are "
-    "not evened out. Cost: of a step, relative to DivAug's. Accuracy: last epoch, "
-    "mean ± sample standard deviation over n seeds. Time: of runs that had the device to "
-    "themselves."
+    "not evened out. Cost: of a step, relative to DivAug's. Accuracy: last epoch, mean ± sample "
+    "standard deviation over n seeds, wherever they ran. Time: of runs where the steps were timed, "
+    "with the device to themselves from one start to their end."
 )
 
 
@@ -73,50 +77,73 @@ def _runs(findings: Findings, row: str, name: str, setting: str) -> list[RunReco
     return findings.runs(row, name, epochs) if epochs else []
 
 
-def _setting(findings: Findings, row: str) -> str:
-    """The machine and versions whose timings most runs follow."""
-    found = findings.settings(row, _REFERENCE)
-    counts = {s: sum(len(_runs(findings, row, n, s)) for n in findings.methods) for s in found}
-    return max(found, key=lambda s: counts[s], default="")
-
-
 def _row(findings: Findings, row: str, name: str, setting: str) -> dict[str, Any]:
     own, reference = findings.related_costs(row, name, _REFERENCE, setting)
     runs = _runs(findings, row, name, setting)
     accuracy, usual = summarize(r.accuracy for r in runs), findings.accuracy(row, name)
     return {
         "method": findings.title(row, name),
-        "cost": own.relative_to(reference) if own and reference else None,
+        "cost": own.relative_to(reference) if own and reference else _APART if own else None,
         "epochs": epochs_at_equal_cost(findings, row, name, setting),
         "accuracy": accuracy,
         "n": accuracy.n if accuracy else 0,
         "usual": usual,
         "n_usual": usual.n if usual else 0,
-        "total": time_alone(runs),
+        "total": time_alone(runs, setting),
     }
 
 
 def _analyse(findings: Findings) -> Outcome:
     row = (findings.options.rows or findings.target_rows)[0]
-    setting = _setting(findings, row)
-    runs = [run for n in findings.methods for run in _runs(findings, row, n, setting)]
-    rows = tuple(_row(findings, row, name, setting) for name in findings.methods)
-    timed = f"Steps were timed on {setting}." if setting else ""
-    pairs = [findings.related_costs(row, n, _REFERENCE, setting) for n in findings.methods]
-    costs = {cost.hash: cost for pair in pairs for cost in pair if cost}
-    where = provenance(runs, timed=list(costs.values()))
-    notes = tuple(note for note in (_NOTE, timed, where) if note)
-    main = Sheet("equal-cost", f"Every method at DivAug's step time, {row}", _COLUMNS, rows, notes)
+    names = dict.fromkeys([_REFERENCE, *findings.methods])
+    settings = sorted({setting for name in names for setting in findings.settings(row, name)})
+    equal = [r for s in settings for n in findings.methods for r in _runs(findings, row, n, s)]
+    sheets, drawings = [], []
+    for i, setting in enumerate(settings or [""]):
+        suffix = f"-{i + 1}" if i else ""
+        sheets.append(_sheet(findings, row, setting, suffix))
+        drawings += _draw(row, setting, sheets[-1].rows, suffix)
+    runs = _once([*equal, *_usual(findings, row)])
     return Outcome(
         TARGET.name,
         TARGET.title,
-        (main, runs_sheet(runs)) if runs else (main,),
-        tuple(_draw(row, rows)),
-        empty=not runs,
+        (*sheets, runs_sheet(runs)) if runs else tuple(sheets),
+        tuple(drawings),
+        empty=not equal,
     )
 
 
-def _draw(row: str, rows: tuple[dict[str, Any], ...]) -> list[Drawing]:
+def _sheet(findings: Findings, row: str, setting: str, suffix: str) -> Sheet:
+    """The table for the epochs that follow from the timings of one setting."""
+    names = findings.methods
+    runs = [run for name in names for run in _runs(findings, row, name, setting)]
+    pairs = [findings.related_costs(row, name, _REFERENCE, setting) for name in names]
+    costs = {cost.hash: cost for pair in pairs for cost in pair if cost}
+    where = provenance(_once([*runs, *_usual(findings, row)]), timed=list(costs.values()))
+    return Sheet(
+        f"equal-cost{suffix}",
+        f"Every method at DivAug's step time, {_place(row, setting)}",
+        _COLUMNS,
+        tuple(_row(findings, row, name, setting) for name in names),
+        tuple(note for note in (_NOTE, where) if note),
+    )
+
+
+def _place(row: str, setting: str) -> str:
+    return f"{row}, steps timed on {setting}" if setting else row
+
+
+def _usual(findings: Findings, row: str) -> list[RunRecord]:
+    """The runs with the usual epochs, which stand beside the others."""
+    return [run for name in findings.methods for run in findings.runs(row, name)]
+
+
+def _once(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """Each run once: DivAug's epochs at equal cost are the usual ones."""
+    return list({run.hash: run for run in runs}.values())
+
+
+def _draw(row: str, setting: str, rows: Sequence[Mapping[str, Any]], suffix: str) -> list[Drawing]:
     points = [
         Point(
             f"{r['method']} (n = {r['n']})",
@@ -129,9 +156,9 @@ def _draw(row: str, rows: tuple[dict[str, Any], ...]) -> list[Drawing]:
     ]
     if len(points) < 2:
         return []
-    title = f"Accuracy at DivAug's step time, {row}"
+    title = f"Accuracy at DivAug's step time, {_place(row, setting)}"
     figure = scatter(points, "epochs that the time of DivAug's steps is worth", "test accuracy, %")
-    return [Drawing("equal-cost", title, f"{title}: a point for each method", figure)]
+    return [Drawing(f"equal-cost{suffix}", title, f"{title}: a point for each method", figure)]
 
 
 TARGET = Target(

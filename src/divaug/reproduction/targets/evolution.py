@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from divaug.reporting.lines import Kept
-from divaug.reproduction.drawing import Line, lines
+from divaug.reproduction.drawing import Line, lines, which_seed
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.outcomes import (
     Claim,
@@ -20,7 +20,7 @@ from divaug.reproduction.outcomes import (
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
 from divaug.reproduction.summaries import BySeed, Summary, paired, summarize
-from divaug.reproduction.targets.base import Target, cells, runs_behind
+from divaug.reproduction.targets.base import Target, cells
 from divaug.reproduction.verdicts import Verdict, above_zero, both
 
 __all__ = ["TARGET"]
@@ -37,11 +37,13 @@ _COLUMNS = (
     spread("probability_first", "mean p at first", 3),
     spread("probability_last", "mean p at last", 3),
     number("n", "n"),
+    number("n_control", "n at random"),
 )
 _NOTE = (
     "Share of an operation in what kept sub-policies hold, and its mean probability there, in the "
     "first and in the last tenth of the epochs; mean ± sample standard deviation over n runs. "
-    "Change at random: the same for a random choice, which has no reason to change."
+    "Change at random: the same for a random choice, which has no reason to change, over as many "
+    "runs as the last column says."
 )
 
 
@@ -93,6 +95,7 @@ def _row(name: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> 
     def over(at: int, value: Any) -> Summary | None:
         return summarize(fmean(value(kept) for kept in end[at]) for end in ends)
 
+    by_chance = _changes(control, lambda k: share(k, name))
     verdict = "rises" if name in RISING else "falls" if name in FALLING else None
     return {
         "operation": name,
@@ -100,26 +103,28 @@ def _row(name: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> 
         "first": over(0, lambda k: share(k, name)),
         "last": over(1, lambda k: share(k, name)),
         "change": _changes(runs, lambda k: share(k, name)),
-        "control": _changes(control, lambda k: share(k, name)),
+        "control": by_chance,
         "probability_first": over(0, lambda k: k.probability.get(name, math.nan)),
         "probability_last": over(1, lambda k: k.probability.get(name, math.nan)),
         "n": len(runs),
+        "n_control": by_chance.n if by_chance else 0,
     }
 
 
 def _analyse(findings: Findings) -> Outcome:
     row = findings.rows(["divaug"])[0]
-    runs, control = findings.runs(row, "divaug"), findings.runs(row, "random")
-    runs = [run for run in runs if run.last.kept]
+    runs, control = (
+        [run for run in findings.runs(row, name) if run.last.kept] for name in ("divaug", "random")
+    )
     names = list(runs[0].last.kept.drawn) if runs and runs[0].last.kept else []
     rows = tuple(_row(name, runs, control) for name in names)
-    notes = tuple(note for note in (_NOTE, provenance(runs)) if note)
+    notes = tuple(note for note in (_NOTE, provenance([*control, *runs])) if note)
     main = Sheet("evolution", f"What DivAug keeps over the epochs, {row}", _COLUMNS, rows, notes)
     sheets = (main, claims_sheet(_claims(rows, runs, control)))
     return Outcome(
         TARGET.name,
         TARGET.title,
-        (*sheets, runs_sheet(runs_behind(findings, [row]))) if runs else sheets,
+        (*sheets, runs_sheet([*control, *runs])) if runs else sheets,
         tuple(_draw(row, runs, control)) if runs else (),
         empty=not runs,
     )
@@ -164,28 +169,42 @@ def _claims(
     return [*claims, _claim(kept, p, chance, 1, 4, "")]
 
 
+def _kept(runs: Sequence[RunRecord]) -> list[tuple[int, Kept]]:
+    """Epoch by epoch, what the first of some runs kept; empty for no runs."""
+    return [(e.number, e.kept) for run in runs[:1] for e in run.epochs if e.kept]
+
+
+def _shares(kept: Sequence[tuple[int, Kept]], name: str) -> list[tuple[float, float]]:
+    return [(n, share(one, name)) for n, one in kept]
+
+
 def _draw(row: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> list[Drawing]:
     """Shares of the operations that the paper names, and the mean probability; first seed."""
-    first = [(e.number, e.kept) for e in runs[0].epochs if e.kept]
-    named = [name for name in (*RISING, *FALLING) if name in first[-1][1].drawn]
-    found = [Line(name, [(n, share(kept, name)) for n, kept in first]) for name in named]
-    p = [Line("DivAug", [(n, mean_probability(kept)) for n, kept in first])]
-    for run in control[:1]:
-        kept = [(e.number, e.kept) for e in run.epochs if e.kept]
-        p.append(Line("random", [(n, mean_probability(k)) for n, k in kept], faint=True))
-    seed = runs[0].recipe.seed
-    whose = ["DivAug", "a random choice"][: len(p)]
+    ours, chance = _kept(runs), _kept(control)
+    named = [name for name in (*RISING, *FALLING) if name in ours[-1][1].drawn]
+    found = [Line(name, _shares(ours, name)) for name in named]
+    p = [Line("DivAug", [(n, mean_probability(kept)) for n, kept in ours])]
+    if chance:
+        # One name for all: which is which says nothing, how far they scatter does.
+        labels = ["the same, random choice"] + [""] * (len(named) - 1)
+        pairs = zip(labels, named, strict=True)
+        found += [Line(label, _shares(chance, name), faint=True) for label, name in pairs]
+        points = [(n, mean_probability(kept)) for n, kept in chance]
+        p.append(Line("random choice", points, faint=True))
+    seed = which_seed([run.recipe.seed for run in (*runs[:1], *control[:1])])
+    beside = " and a random choice" if chance else ""
     return [
         Drawing(
             "evolution-operations",
-            f"Share of operations in what DivAug keeps, {row}, seed {seed}",
-            "Shares over the epochs of the eight operations that the paper names",
+            f"Share of operations in what DivAug keeps, {row}, {seed}",
+            f"Shares over the epochs of the eight operations that the paper names, DivAug{beside}, "
+            f"{seed}",
             lines(found, "epoch", "share of kept operations, %"),
         ),
         Drawing(
             "evolution-probability",
-            f"Mean probability of what is kept, {row}, seed {seed}",
-            f"Mean probability over the epochs, {' and '.join(whose)}",
+            f"Mean probability of what is kept, {row}, {seed}",
+            f"Mean probability over the epochs, DivAug{beside}, {seed}",
             lines(p, "epoch", "mean probability"),
         ),
     ]

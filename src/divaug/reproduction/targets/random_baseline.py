@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from divaug.reproduction import paper
-from divaug.reproduction.drawing import Line, lines
+from divaug.reproduction.drawing import Line, lines, which_seed
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.methods import RULES
 from divaug.reproduction.outcomes import (
@@ -96,7 +96,7 @@ def _analyse(findings: Findings) -> Outcome:
 
 def _draw(findings: Findings, row: str) -> list[Drawing]:
     """Diversity of the kept over that of all candidates, epoch by epoch, first seed."""
-    found = []
+    found, seeds = [], []
     for name in findings.methods:
         for run in findings.runs(row, name)[:1]:
             kept = [(e.number, e.kept) for e in run.epochs if e.kept]
@@ -108,11 +108,12 @@ def _draw(findings: Findings, row: str) -> list[Drawing]:
             if points:
                 title = findings.title(row, name)
                 found.append(Line(title, points, place=RULES.index(name)))
+                seeds.append(run.recipe.seed)
     if not found:
         return []
     figure = lines(found, "epoch", "Variance Diversity, kept ÷ all")
-    title = f"What the choice adds in diversity, {row}"
-    return [Drawing(f"choice-{row}", title, f"{title}, a line for each rule, first seed", figure)]
+    title = f"What the choice adds in diversity, {row}, {which_seed(seeds)}"
+    return [Drawing(f"choice-{row}", title, f"{title}, a line for each rule", figure)]
 
 
 TARGET = Target(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from divaug.reproduction.drawing import Line, lines
+from divaug.reproduction.drawing import Line, lines, which_seed
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.methods import FEW_LABELS_BASE, method
 from divaug.reproduction.options import FEW_LABELS_ROWS
@@ -126,8 +126,8 @@ def _claim(block: Block) -> Claim | None:
         return None
     gain = theirs.error - ours.error
     text = (
-        f"with {block.labels:,} labels DivAug errs {gain:.2f} points less than RandAugment, after "
-        f"{ours.steps:,} steps"
+        f"with {block.labels:,} labels DivAug errs less than RandAugment (the paper: by {gain:.2f} "
+        f"points after {ours.steps:,} steps)"
     )
     found, plain = (block.difference("divaug", name) for name in (_BASE, _PLAIN))
     if found is None:
@@ -135,7 +135,15 @@ def _claim(block: Block) -> Claim | None:
     shown = f"{found.show(2, 100, sign=True)} points after {block.steps:,} steps, n = {found.n}"
     if plain is not None:
         shown += f"; against plain RandAugment {plain.show(2, 100, sign=True)}, n = {plain.n}"
-    return Claim(text, above_zero(-found), shown)
+    return Claim(text, above_zero(-found), shown, _confined(block))
+
+
+def _confined(block: Block) -> str:
+    """The length that a verdict is of, where the paper's is another one."""
+    printed = block.printed("divaug")
+    if printed is None or block.steps == printed.steps:
+        return ""
+    return f"after {block.steps:,} steps, not {printed.steps:,}"
 
 
 def _trend(some: Sequence[Block]) -> Claim:
@@ -143,7 +151,7 @@ def _trend(some: Sequence[Block]) -> Claim:
     text = "the gain of DivAug over RandAugment is largest where labels are fewest"
     for epochs in sorted({block.epochs for block in some}, reverse=True):
         found = {
-            block.labels: (difference, block.steps)
+            block.labels: (difference, block)
             for block in some
             if block.epochs == epochs
             and (difference := block.difference("divaug", _BASE)) is not None
@@ -155,13 +163,13 @@ def _trend(some: Sequence[Block]) -> Claim:
                 for labels, gain in gains.items()
             )
             first = next(iter(gains))
-            steps = found[first][1]
+            block = found[first][1]
             holds = both(
                 above(-found[first][0], -one)
                 for labels, (one, _) in found.items()
                 if labels != first
             )
-            return Claim(text, holds, f"{shown}; after {steps:,} steps")
+            return Claim(text, holds, f"{shown}; after {block.steps:,} steps", _confined(block))
     return Claim(text, None)
 
 
@@ -175,7 +183,7 @@ def _claims(some: Sequence[Block]) -> list[Sheet]:
 
 def _draw(block: Block) -> list[Drawing]:
     """Test error over the steps, first seed."""
-    found = []
+    found, seeds = [], []
     for name in block.findings.methods:
         for run in block.runs(name)[:1]:
             assert run.few_labels is not None
@@ -183,9 +191,11 @@ def _draw(block: Block) -> list[Drawing]:
             points = [(each * e.number, 100 * (1 - e.test_accuracy)) for e in run.epochs]
             real = [point for point in points if point[1] == point[1]]  # NaN: not evaluated then
             found.append(Line(method(name).title(run.recipe), real))
+            seeds.append(run.recipe.seed)
     if not found:
         return []
-    title = f"Test error, {block.family} with {block.labels:,} labels, {block.steps:,} steps"
+    setting = f"{block.family} with {block.labels:,} labels, {block.steps:,} steps"
+    title = f"Test error, {setting}, {which_seed(seeds)}"
     figure = lines(found, "step", "test error, %")
     return [Drawing(f"error-{block.row}-{block.steps}", title, f"{title}, over the run", figure)]
 
