@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from divaug.reproduction import TARGETS, paper
+from divaug.reproduction.methods import FEW_LABELS_BASE, METHODS, ROTATIONS, place_of
 from divaug.reproduction.options import PAPER_ROW, Options, recipe_of
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent
 from divaug.reproduction.store import Store
@@ -169,3 +170,9 @@ def test_the_papers_dashes_and_other_tables():
     assert paper.random_baseline("cifar10-wide-resnet-28-10", "random").show() == "97.7 ± 0.1"
     assert paper.cost("divaug") == 4.5
     assert paper.cost("random") is None
+
+
+def test_a_method_has_one_colour_in_all_figures_and_no_other_has_its_mark():
+    compared = [place_of(name) for name in (*METHODS, FEW_LABELS_BASE.augmenter)]
+    assert sorted(compared) == list(range(len(compared)))
+    assert [place_of(name) for name in ROTATIONS] == list(range(9))

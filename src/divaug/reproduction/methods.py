@@ -7,7 +7,16 @@ from types import MappingProxyType
 from divaug.operations.checks import unknown_name
 from divaug.recipes import Recipe
 
-__all__ = ["FEW_LABELS_BASE", "METHODS", "ROTATIONS", "RULES", "SCORERS", "Method", "method"]
+__all__ = [
+    "FEW_LABELS_BASE",
+    "METHODS",
+    "ROTATIONS",
+    "RULES",
+    "SCORERS",
+    "Method",
+    "method",
+    "place_of",
+]
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,22 @@ RULES = ("random", "divaug", "divaug-greedy", "divaug-exact")
 
 #: Networks that measure others: trained without any augmentation, and with the default one.
 SCORERS = ("none", "default")
+
+
+# Rules of selection have the colours that are told apart best; rotations stand in figures of their
+# own.
+_COMPARED = (*RULES, *(name for name in METHODS if name not in RULES), FEW_LABELS_BASE.augmenter)
+_PLACES = {name: i for group in (_COMPARED, ROTATIONS) for i, name in enumerate(group)}
+
+
+def place_of(augmenter: str) -> int:
+    """The colour and shape of a method, the same in all figures.
+
+    Example:
+        >>> [place_of(name) for name in RULES]
+        [0, 1, 2, 3]
+    """
+    return _PLACES[augmenter]
 
 
 def method(augmenter: str) -> Method:

@@ -144,9 +144,8 @@ def _draw(row: str, seen: Sequence[Seen]) -> list[Drawing]:
     figure = draw_pair(seen, VARIANCE, GAIN, "gain over default, points", RULES)
     if figure is None:
         return []
-    title = f"Gain against Variance Diversity, {row}"
-    alt = f"{title}; rings mark the four rules of selection"
-    return [Drawing("diversity", title, alt, figure)]
+    title = f"Gain against Variance Diversity, {row}; with rings: the rules of selection"
+    return [Drawing("diversity", title, f"{title}, a point for each method", figure)]
 
 
 TARGET = Target(

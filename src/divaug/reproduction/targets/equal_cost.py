@@ -9,7 +9,7 @@ from divaug.reproduction.drawing import Point, scatter
 from divaug.reproduction.durations import time_alone
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job, TrainJob
-from divaug.reproduction.methods import METHODS
+from divaug.reproduction.methods import METHODS, place_of
 from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import Drawing, Outcome, provenance, runs_sheet
 from divaug.reproduction.records import RunRecord
@@ -102,7 +102,8 @@ def _analyse(findings: Findings) -> Outcome:
     for i, setting in enumerate(settings or [""]):
         suffix = f"-{i + 1}" if i else ""
         sheets.append(_sheet(findings, row, setting, suffix))
-        drawings += _draw(row, setting, sheets[-1].rows, suffix)
+        named = dict(zip(findings.methods, sheets[-1].rows, strict=True))
+        drawings += _draw(row, setting, named, suffix)
     runs = _once([*equal, *_usual(findings, row)])
     return Outcome(
         TARGET.name,
@@ -143,15 +144,18 @@ def _once(runs: Sequence[RunRecord]) -> list[RunRecord]:
     return list({run.hash: run for run in runs}.values())
 
 
-def _draw(row: str, setting: str, rows: Sequence[Mapping[str, Any]], suffix: str) -> list[Drawing]:
+def _draw(
+    row: str, setting: str, rows: Mapping[str, Mapping[str, Any]], suffix: str
+) -> list[Drawing]:
     points = [
         Point(
             f"{r['method']} (n = {r['n']})",
             r["epochs"],
             100 * r["accuracy"].mean,
             None if r["accuracy"].std is None else 100 * r["accuracy"].std,
+            place_of(name),
         )
-        for r in rows
+        for name, r in rows.items()
         if r["accuracy"]
     ]
     if len(points) < 2:

@@ -6,7 +6,7 @@ from divaug.recipes import Recipe
 from divaug.reproduction import paper
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.records import RunRecord
-from divaug.reproduction.summaries import Summary, paired
+from divaug.reproduction.summaries import BySeed, Summary, paired
 
 __all__ = ["Block", "blocks"]
 
@@ -58,9 +58,9 @@ class Block:
         """The paper's error with that setting and as many labels; None where it has none."""
         return paper.semi_supervised(f"{self.family}-{self.labels}", name)
 
-    def errors(self, name: str) -> dict[int, float]:
-        """Seed → test error after the last step."""
-        return {run.recipe.seed: 1 - run.accuracy for run in self.runs(name)}
+    def errors(self, name: str) -> BySeed:
+        """Seed and precision → test error after the last step."""
+        return {run.mark: 1 - run.accuracy for run in self.runs(name)}
 
     def difference(self, first: str, second: str) -> Summary | None:
         """Error of the first minus that of the second, over the seeds that both have."""

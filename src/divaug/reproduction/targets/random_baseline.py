@@ -6,7 +6,7 @@ from typing import Any
 from divaug.reproduction import paper
 from divaug.reproduction.drawing import Line, lines, which_seed
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.methods import RULES
+from divaug.reproduction.methods import RULES, place_of
 from divaug.reproduction.outcomes import (
     Claim,
     Drawing,
@@ -107,7 +107,7 @@ def _draw(findings: Findings, row: str) -> list[Drawing]:
             ]
             if points:
                 title = findings.title(row, name)
-                found.append(Line(title, points, place=RULES.index(name)))
+                found.append(Line(title, points, place=place_of(name)))
                 seeds.append(run.recipe.seed)
     if not found:
         return []

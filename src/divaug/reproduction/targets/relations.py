@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from matplotlib.figure import Figure
 
 from divaug.reproduction.drawing import Point, scatter
-from divaug.reproduction.methods import method
+from divaug.reproduction.methods import method, place_of
 from divaug.reproduction.outcomes import Claim
 from divaug.reproduction.sheets import Column, Sheet, number
 from divaug.reproduction.summaries import (
@@ -170,6 +170,7 @@ def draw_pair(
             first.factor * x.mean,
             second.factor * y.mean,
             None if y.std is None else second.factor * y.std,
+            place_of(one.name),
             x_error=None if x.std is None else first.factor * x.std,
         )
         for one, x, y in found

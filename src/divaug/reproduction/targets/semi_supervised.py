@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from divaug.reproduction.drawing import Line, lines, which_seed
+from divaug.reproduction.drawing import Line, lines
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.methods import FEW_LABELS_BASE, method
+from divaug.reproduction.methods import FEW_LABELS_BASE, method, place_of
 from divaug.reproduction.options import FEW_LABELS_ROWS
 from divaug.reproduction.outcomes import (
     Claim,
@@ -15,6 +15,7 @@ from divaug.reproduction.outcomes import (
     provenance,
     runs_sheet,
 )
+from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import Column, Sheet, number, percent
 from divaug.reproduction.summaries import Summary, summarize
 from divaug.reproduction.targets.base import Target, cells
@@ -182,22 +183,31 @@ def _claims(some: Sequence[Block]) -> list[Sheet]:
 
 
 def _draw(block: Block) -> list[Drawing]:
-    """Test error over the steps, first seed."""
-    found, seeds = [], []
+    """Test error over the steps, mean over the seeds."""
+    found = []
     for name in block.findings.methods:
-        for run in block.runs(name)[:1]:
-            assert run.few_labels is not None
-            each = run.few_labels.steps // run.recipe.epochs
-            points = [(each * e.number, 100 * (1 - e.test_accuracy)) for e in run.epochs]
-            real = [point for point in points if point[1] == point[1]]  # NaN: not evaluated then
-            found.append(Line(method(name).title(run.recipe), real))
-            seeds.append(run.recipe.seed)
+        if runs := block.runs(name):
+            label = f"{method(name).title(runs[0].recipe)} (n = {len(runs)})"
+            found.append(Line(label, _errors(runs), place=place_of(name)))
     if not found:
         return []
     setting = f"{block.family} with {block.labels:,} labels, {block.steps:,} steps"
-    title = f"Test error, {setting}, {which_seed(seeds)}"
+    title = f"Test error, {setting}, mean over n seeds"
     figure = lines(found, "step", "test error, %")
     return [Drawing(f"error-{block.row}-{block.steps}", title, f"{title}, over the run", figure)]
+
+
+def _errors(runs: Sequence[RunRecord]) -> list[tuple[float, float]]:
+    """Step and mean test error in per cent, where all runs were evaluated."""
+    points = []
+    for epochs in zip(*(run.epochs for run in runs), strict=True):
+        first = runs[0].few_labels
+        assert first is not None
+        error = summarize(100 * (1 - epoch.test_accuracy) for epoch in epochs)
+        if error is not None and error.n == len(runs):  # not evaluated then: NaN
+            each = first.steps // runs[0].recipe.epochs
+            points.append((float(each * epochs[0].number), error.mean))
+    return points
 
 
 def _analyse(findings: Findings) -> Outcome:

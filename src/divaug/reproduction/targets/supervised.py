@@ -7,7 +7,7 @@ from typing import Any
 from divaug.reproduction import paper
 from divaug.reproduction.drawing import Point, scatter
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.methods import METHODS, RULES
+from divaug.reproduction.methods import METHODS, RULES, place_of
 from divaug.reproduction.outcomes import (
     Claim,
     Drawing,
@@ -122,7 +122,7 @@ def _claims(findings: Findings, row: str) -> list[Claim]:
 def draw_rules(findings: Findings, row: str) -> list[Drawing]:
     """Accuracy against the diversity trained on, for the rules of selection; none where not run."""
     points = []
-    for place, name in enumerate(RULES):
+    for name in RULES:
         runs = findings.runs(row, name)
         accuracy = findings.accuracy(row, name)
         if accuracy is None:
@@ -132,9 +132,8 @@ def draw_rules(findings: Findings, row: str) -> list[Drawing]:
             continue
         error = None if accuracy.std is None else 100 * accuracy.std
         label = f"{findings.title(row, name)} (n = {accuracy.n})"
-        points.append(
-            Point(label, diversity.mean, 100 * accuracy.mean, error, place, diversity.std)
-        )
+        at = (diversity.mean, 100 * accuracy.mean)
+        points.append(Point(label, *at, error, place_of(name), diversity.std))
     if len(points) < 2:
         return []
     figure = scatter(
