@@ -22,6 +22,7 @@ from divaug.datasets import Dataset
 from divaug.diversity import variance_diversity
 from divaug.reporting import read_run, write_report
 from divaug.reporting.choosing import choose_candidates
+from divaug.reporting.labels import labels_of
 from divaug.reporting.operations import shares
 from divaug.reporting.plots import COLORS
 from divaug.reporting.table import MISSING
@@ -487,3 +488,16 @@ def test_a_browser_paints_the_page(browser, written):
         rgb = tuple(bytes.fromhex(color.removeprefix("#")))
         assert colors.get(rgb, 0) > 500
     assert len(colors) > 500
+
+
+def test_runs_of_one_augmenter_and_different_lengths_are_told_apart(runs):
+    first, second = (read_run(run) for run in runs[:2])
+    longer = replace(first, recipe=replace(first.recipe, epochs=first.recipe.epochs + 7))
+    names = [first.recipe.augmenter, second.recipe.augmenter]
+    assert names[0] != names[1]
+    assert labels_of([first, second, first]) == [f"1 {names[0]}", f"2 {names[1]}", f"3 {names[0]}"]
+    assert labels_of([first, second, longer]) == [
+        f"1 {names[0]}, {first.recipe.epochs} epochs",
+        f"2 {names[1]}",
+        f"3 {names[0]}, {longer.recipe.epochs} epochs",
+    ]

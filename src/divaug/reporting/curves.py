@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from divaug.reporting.labels import labels_of
 from divaug.reporting.plots import Picture, draw_axes, finish, styles_of
 from divaug.reporting.reading import RunRecord
 
@@ -97,10 +98,10 @@ def draw_curves(runs: Sequence[RunRecord]) -> tuple[list[Picture], list[str]]:
 
 def _draw(curve: _Curve, runs: Sequence[RunRecord]) -> Picture:
     figure, axes = draw_axes("epoch", curve.axis)
-    styles = styles_of([run.recipe_but_seed for run in runs])
+    styles, labels = styles_of([run.recipe_but_seed for run in runs]), labels_of(runs)
     for i, run in enumerate(runs):
         width = 1.6 + (min(len(runs) - 1 - i, 3) * 1.4 if curve.nested else 0.0)
-        _draw_run(axes, curve, run, _Line(i + 1, *styles[i], width))
+        _draw_run(axes, curve, run, _Line(labels[i], *styles[i], width))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     if curve.whole:
         last = max(run.last.number for run in runs)
@@ -119,7 +120,7 @@ def _draw(curve: _Curve, runs: Sequence[RunRecord]) -> Picture:
 class _Line:
     """How a run is drawn."""
 
-    number: int
+    label: str
     color: str
     style: str
     width: float
@@ -129,9 +130,7 @@ def _draw_run(axes: Axes, curve: _Curve, run: RunRecord, line: _Line) -> None:
     points = curve.points(run)
     if not points:
         return
-    # Names of augmenters come from a table; a recipe's own name could be anything.
-    label = f"{line.number} {run.recipe.augmenter}"
-    first, second = (label + name for name in curve.names)
+    first, second = (line.label + name for name in curve.names)
     marker = "o" if len(points) <= 12 else None
     look: dict[str, Any] = {"color": line.color, "marker": marker}
     x, y = zip(*points, strict=True)

@@ -11,6 +11,7 @@ from divaug import __version__
 from divaug.datasets import Dataset
 from divaug.reporting.choosing import Candidates, choose_candidates, draw_choice
 from divaug.reporting.curves import draw_curves
+from divaug.reporting.labels import labels_of
 from divaug.reporting.operations import draw_operations
 from divaug.reporting.plots import Picture, styles_of
 from divaug.reporting.reading import RunRecord
@@ -27,17 +28,13 @@ class _Part:
     """What the page says of one run."""
 
     number: int
+    label: str
     run: RunRecord
     color: str
     operations: list[Picture]
     picture: Picture | None
     candidates: Candidates | None
     lacking: str  # why there is no picture of candidates
-
-    @property
-    def label(self) -> str:
-        """The run in the page's own words."""
-        return f"{self.number} {self.run.recipe.augmenter}"
 
     @property
     def recipe(self) -> str:
@@ -71,13 +68,17 @@ def render(runs: Sequence[RunRecord], data: str | Path | Dataset | None = None) 
         curves=curves,
         absent=absent,
         parts=[
-            _part(i, run, color, data)
-            for i, (run, (color, _)) in enumerate(zip(runs, styles, strict=True), 1)
+            _part(i, label, run, color, data)
+            for i, (label, run, (color, _)) in enumerate(
+                zip(labels_of(runs), runs, styles, strict=True), 1
+            )
         ],
     )
 
 
-def _part(number: int, run: RunRecord, color: str, data: str | Path | Dataset | None) -> _Part:
+def _part(
+    number: int, label: str, run: RunRecord, color: str, data: str | Path | Dataset | None
+) -> _Part:
     candidates, picture, lacking = None, None, ""
     try:
         candidates = choose_candidates(run, data)
@@ -85,4 +86,4 @@ def _part(number: int, run: RunRecord, color: str, data: str | Path | Dataset | 
     except (ValueError, OSError) as error:
         # A run can be read without its network and its data; the page says what it lacks.
         lacking = " ".join(str(error).split())
-    return _Part(number, run, color, draw_operations(run), picture, candidates, lacking)
+    return _Part(number, label, run, color, draw_operations(run), picture, candidates, lacking)
