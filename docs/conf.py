@@ -14,6 +14,8 @@ exclude_patterns = ["_build"]
 
 html_theme = "furo"
 html_title = "DivAug"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
