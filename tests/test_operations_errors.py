@@ -46,7 +46,14 @@ def test_images_of_another_rank(shape):
 @pytest.mark.parametrize("channels", [0, 2, 4])
 def test_images_of_another_channel_count(channels):
     images = torch.zeros(4, channels, 6, 8, dtype=torch.uint8)
-    refused(ValueError, ["images", "1", "3", channels], images, "Invert")
+    refused(ValueError, ["images", "1", "3", channels, "grey or RGB"], images, "Invert")
+
+
+def test_the_remedy_names_the_argument_it_is_for():
+    last = IMAGES.permute(0, 2, 3, 1)
+    refused(ValueError, ["images.permute(0, 3, 1, 2)"], last, "Invert")
+    words = ["partner.permute(0, 3, 1, 2)"]
+    refused(ValueError, words, IMAGES, "SamplePairing", 0.3, partner=last)
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 0, 8), (2, 3, 6, 0), (1, 1, 8193, 1), (1, 1, 1, 8193)])
@@ -80,6 +87,13 @@ def test_an_unknown_name_lists_the_sixteen_and_the_nearest(typed, meant):
 
 def test_a_name_near_to_nothing():
     refused(ValueError, ["operation", "qqqqq", *NAMES], IMAGES, "qqqqq", 0.1)
+
+
+def test_only_a_near_name_is_suggested():
+    """Half of the letters of 'Foo' are in 'Color': that is not what was meant."""
+    with pytest.raises(ValueError, match="unknown operation 'Foo'") as caught:
+        apply(IMAGES, "Foo", 0.1)
+    assert "Did you mean" not in str(caught.value)
 
 
 @pytest.mark.parametrize("operation", [None, 3.5, ["Invert"] * 4], ids=str)

@@ -9,6 +9,7 @@ from torch import nn
 
 import divaug
 from divaug import DivAug, default_augmentation, expand, policies, score, select, variance_diversity
+from divaug.augmenters import Views
 from divaug.operations import OPERATIONS
 from divaug.selection import METHODS
 from tests.reference import samples, two_processes
@@ -394,9 +395,25 @@ def test_images_that_are_no_batch_are_refused(labels):
         DivAug(network())(IMAGES[0], labels)
 
 
+@pytest.mark.parametrize("labels", [None, LABELS], ids=["none", "labels"])
+@pytest.mark.parametrize("augment", [DivAug(network()), Views()], ids=["DivAug", "Views"])
+def test_images_of_other_channels_are_refused_without_a_word_of_what_was_not_passed(
+    augment, labels
+):
+    with pytest.raises(ValueError, match=r"`images`.*C=12 .*images\.permute\(0, 3, 1, 2\)"):
+        augment(IMAGES.permute(0, 2, 3, 1), labels)
+    for channels in (2, 4):
+        images = IMAGES[:, :1].expand(-1, channels, -1, -1)
+        with pytest.raises(ValueError, match=rf"`images`.*C={channels} .*grey or RGB") as caught:
+            augment(images, labels)
+        assert "permute" not in str(caught.value), "no axis holds one or three channels"
+
+
 def test_normalised_images_are_refused_with_the_remedy():
     with pytest.raises(ValueError, match="Normalize"):
         divaug.DivAug(network())(torch.randn(2, 3, 8, 8, generator=samples.generator(0)))
+    with pytest.raises(ValueError, match="from 0 to 255 pass uint8 or divide by 255"):
+        divaug.DivAug(network())(IMAGES.float())
 
 
 def test_an_empty_batch_stays_empty():

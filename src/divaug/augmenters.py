@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from divaug.default_augmentation import DefaultAugmentation, plain
-from divaug.operations.checks import check_images, unknown_name
+from divaug.operations.checks import unknown_name
 from divaug.plugin import DivAug
 from divaug.policies import (
     PBA,
@@ -30,6 +30,7 @@ from divaug.policies import (
     Uniform,
 )
 from divaug.records import Record
+from divaug.source import check_batch
 from divaug.views import Views
 
 __all__ = ["AUGMENTERS", "Augmenter", "Settings", "Views", "build"]
@@ -158,8 +159,7 @@ class _Centre(Views):
         epoch: int | Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Cut and normalise a batch."""
-        if not isinstance(images, Tensor) or images.ndim != 4:
-            check_images(images)
+        check_batch(images)
         middle = self._default.centre(images).contiguous()
         return super().__call__(middle, labels, index=index, epoch=epoch)
 

@@ -15,7 +15,7 @@ from divaug.randomness import check_seed
 from divaug.records import Record, Sums
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["Source", "check_dtype", "repeat_labels"]
+__all__ = ["Source", "check_batch", "check_dtype", "repeat_labels"]
 
 
 class Source:
@@ -61,7 +61,7 @@ class Source:
         dtype: torch.dtype,
     ) -> tuple[Tensor, SubPolicies]:
         """The candidates of this step, `[B,E,C,H,W]`, and their sub-policies."""
-        _check_batch(images)
+        check_batch(images)
         with torch.inference_mode(False):  # a later call outside that mode adds to it
             self.step = self.step.to(images.device)
         channels = images.shape[1]
@@ -164,9 +164,9 @@ def _check_default(default: object) -> None:
         )
 
 
-def _check_batch(images: object) -> None:
-    # What `expand` checks in full; here only what would fail before it is asked.
-    if not isinstance(images, Tensor) or images.ndim != 4:
+def check_batch(images: object) -> None:
+    """Refuse what would fail before `expand`, which checks in full, is asked."""
+    if not isinstance(images, Tensor) or images.ndim != 4 or images.shape[1] not in (1, 3):
         check_images(images)
 
 
@@ -174,7 +174,7 @@ def repeat_labels(labels: Tensor | None, images: Tensor, views: int) -> Tensor |
     """Each image's label `views` times, image-major; hard, soft or none, never changed."""
     if labels is None:
         return None
-    _check_batch(images)
+    check_batch(images)
     if not isinstance(labels, Tensor):
         raise TypeError(
             f"`labels` must be a tensor [B] or [B,D], or None, got {type(labels).__name__}; "

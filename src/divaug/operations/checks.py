@@ -28,7 +28,7 @@ MAX_SIDE = 8192
 def unknown_name(kind: str, name: object, known: tuple[str, ...]) -> str:
     """Sentence for a name that is not in a table: the nearest one and all of them."""
     folded = {entry.lower(): entry for entry in known}
-    near = difflib.get_close_matches(str(name).lower(), list(folded), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(name).lower(), list(folded), n=1, cutoff=0.6)
     hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
     return f"unknown {kind} {name!r}.{hint} Known: {', '.join(known)}."
 
@@ -54,7 +54,7 @@ def check_images(images: object, name: str = "images") -> Tensor:
     if channels not in (1, 3):
         raise ValueError(
             f"`{name}` must have 1 or 3 channels [B,C,H,W], got C={channels} in shape "
-            f"{tuple(images.shape)}; move the channel axis with images.permute(0, 3, 1, 2)."
+            f"{tuple(images.shape)}; {_channels_remedy(name, images.shape)}."
         )
     if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE):
         raise ValueError(
@@ -66,12 +66,20 @@ def check_images(images: object, name: str = "images") -> Tensor:
     return images
 
 
+def _channels_remedy(name: str, shape: torch.Size) -> str:
+    """What to do with images of that many channels."""
+    if shape[3] in (1, 3):
+        return f"move the channel axis with {name}.permute(0, 3, 1, 2)"
+    return f"pass grey or RGB images, without an alpha channel, such as {name}[:, :3] of RGBA"
+
+
 def _check_unit_range(images: Tensor, name: str) -> None:
     low, high = (float(bound) for bound in images.aminmax())
     if not (low >= 0.0 and high <= 1.0):
         raise ValueError(
-            f"float `{name}` must lie in [0, 1], got values from {low!r} to {high!r}; if the "
-            "batch is already normalised, move Normalize after the augmentation."
+            f"float `{name}` must lie in [0, 1], got values from {low!r} to {high!r}; of values "
+            "from 0 to 255 pass uint8 or divide by 255; if the batch is already normalised, move "
+            "Normalize after the augmentation."
         )
 
 
