@@ -205,6 +205,11 @@ def test_wrong_settings_of_views_are_refused_at_once(name, value):
         Views(**{name: value})
 
 
+def test_a_backend_that_there_is_not_is_refused_at_once():
+    with pytest.raises(ValueError, match="`backend`.*got 'cuda'"):
+        Views(backend="cuda")
+
+
 def test_labels_must_be_as_many_as_images(images):
     with pytest.raises(ValueError, match="one entry per image"):
         Views()(images, torch.arange(5))

@@ -146,6 +146,14 @@ def test_a_schedule_follows_the_epoch():
         augment(IMAGES)
 
 
+@pytest.mark.parametrize("epoch", ["x", -1, 1.5, True, torch.tensor(1.5), torch.arange(2)], ids=str)
+@pytest.mark.parametrize("policy", [policies.Uniform(), policies.PBA("svhn")], ids=["none", "pba"])
+def test_an_epoch_that_is_none_is_refused_with_and_without_a_schedule(policy, epoch):
+    for augment in (DivAug(network(), 4, 2, policy=policy), Views(policy)):
+        with pytest.raises(ValueError, match="`epoch` must be a whole number"):
+            augment(IMAGES, epoch=epoch)
+
+
 # --- steps and resuming ------------------------------------------------------------------------
 
 
@@ -355,6 +363,7 @@ def test_two_processes_draw_what_one_process_draws(tmp_path):
     ({"method": ["kmeans++"]}, ValueError, r"unknown method \['kmeans\+\+'\]"),
     ({"default": "cifar10"}, TypeError, r"`default`.*default_augmentation\.cifar10\(\).*'cifar10'"),
     ({"dtype": "float32"}, TypeError, r"`dtype` must be a torch\.dtype.*'float32'"),
+    ({"backend": "cuda"}, ValueError, r"`backend`.*'torch', 'triton'.*None, got 'cuda'"),
     ({"dtype": torch.uint8}, ValueError, r"`dtype` must be a float, got torch\.uint8"),
 ])  # fmt: skip
 def test_wrong_settings_are_refused_at_once(arguments, error, message):

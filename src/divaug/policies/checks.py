@@ -3,12 +3,22 @@
 import math
 from collections.abc import Collection, Sequence
 
+import torch
+from torch import Tensor
+
 from divaug.operations.checks import unknown_name
 from divaug.operations.further import EVERY
 from divaug.operations.magnitude import Range, Side
 from divaug.operations.table import Operation
 
-__all__ = ["check_extra", "check_fits", "check_name", "check_number", "check_whole"]
+__all__ = [
+    "check_epoch",
+    "check_extra",
+    "check_fits",
+    "check_name",
+    "check_number",
+    "check_whole",
+]
 
 
 def check_name(kind: str, value: object, known: Collection[str]) -> None:
@@ -24,6 +34,18 @@ def check_whole(setting: str, value: object, low: int, high: int | None = None) 
         return
     rule = f"of at least {low}" if high is None else f"in [{low}, {high}]"
     raise ValueError(f"`{setting}` must be a whole number {rule}, got {value!r}.")
+
+
+def check_epoch(epoch: object) -> None:
+    """Refuse what is no number of an epoch, whether or not a policy goes by it."""
+    if not isinstance(epoch, Tensor):
+        check_whole("epoch", epoch, 0)
+    # The value of a tensor may be on a device: reading it would wait.
+    elif epoch.numel() != 1 or epoch.is_floating_point() or epoch.dtype == torch.bool:
+        raise ValueError(
+            "`epoch` must be a whole number or an integer tensor of one element, got a tensor of "
+            f"shape {tuple(epoch.shape)} and {epoch.dtype}."
+        )
 
 
 def check_number(what: str, value: object, low: float, high: float) -> None:

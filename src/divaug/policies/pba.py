@@ -10,7 +10,7 @@ from torch import Tensor
 from divaug.data_files import read_data
 from divaug.operations.table import TABLE
 from divaug.policies.base import Policy
-from divaug.policies.checks import check_name, check_whole
+from divaug.policies.checks import check_epoch, check_name, check_whole
 from divaug.policies.levels import CIFAR_LEVELS
 from divaug.policies.table import Choice, Entry, Partners, PolicyTable, compile_table, finish
 from divaug.randomness import Purpose, Stream, Words, uniform
@@ -80,7 +80,7 @@ class PBA(Policy):
         """Draw `candidates` sub-policies for every sample at that epoch: `[B,E,2]`."""
         if epoch is None:
             raise ValueError("PBA is a schedule: pass `epoch`, the number of the current epoch.")
-        _check_epoch(epoch)
+        check_epoch(epoch)
         table, segment_of_epoch = _compiled(self, *size, stream.index.device)
         last = len(segment_of_epoch) - 1
         when = torch.as_tensor(epoch, device=stream.index.device).clamp(0, last)
@@ -114,17 +114,6 @@ class PBA(Policy):
         hit = rank[..., None, :] == slot[:, None]
         entry = order.gather(-1, hit.to(torch.int64).argmax(-1))
         return entry, hit.any(-1) & (slot <= count)
-
-
-def _check_epoch(epoch: object) -> None:
-    if isinstance(epoch, Tensor):  # its value may be on a device: reading it would wait
-        if epoch.numel() != 1 or epoch.is_floating_point() or epoch.dtype == torch.bool:
-            raise ValueError(
-                "`epoch` of PBA must be a whole number or an integer tensor of one element, got a "
-                f"tensor of shape {tuple(epoch.shape)} and {epoch.dtype}."
-            )
-    else:
-        check_whole("epoch", epoch, 0)
 
 
 def _per_entry(words: Words, entries: int) -> Tensor:
