@@ -158,6 +158,36 @@ def test_labels_that_do_not_fit_are_refused(labels, error, message):
         loss_diversity(torch.rand(2, 4, 3), labels)
 
 
+@pytest.mark.parametrize("probs", [
+    torch.tensor([[2.0, -1.0], [0.5, 0.5]]), torch.tensor([[30.0, 1.0], [0.5, 0.5]]),
+], ids=["below 0", "above 1"])  # fmt: skip
+def test_logits_are_no_probabilities(probs):
+    with pytest.raises(ValueError, match=r"`probs`.*\[0, 1\].*logits\.softmax\(-1\)"):
+        variance_diversity(probs)
+
+
+def test_what_a_model_can_predict_is_no_error():
+    """Neither rounded sums, nor a network that has gone astray, nor nothing at all."""
+    rounded = torch.full((2, 3), 1 / 3, dtype=torch.bfloat16)
+    assert float(variance_diversity(rounded.cumsum(-1))) == 0
+    assert variance_diversity(torch.tensor([[math.nan, 0.5], [0.5, 0.5]])).isnan()
+    assert variance_diversity(torch.zeros(0, 2, 3)).shape == (0,)
+
+
+def test_no_value_is_asked_for_away_from_the_processor():
+    """On the device "meta" no tensor has values: whoever asks for one fails."""
+    nowhere = torch.zeros(5, 4, 3, device="meta")
+    assert variance_diversity(nowhere).shape == (5,)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        float(nowhere.amax())
+
+
+@pytest.mark.parametrize("numbers", [(0, 10), (4, 0), (4.0, 10), (True, 10), (4, "10")], ids=str)
+def test_a_bound_of_no_sets_is_refused(numbers):
+    with pytest.raises(ValueError, match="`num_(selected|classes)` must be a whole number of at"):
+        upper_bound(*numbers)
+
+
 def test_wrong_input_is_refused():
     with pytest.raises(ValueError, match=r"\[...,S,D\]"):
         variance_diversity(torch.rand(5))
@@ -171,6 +201,8 @@ def test_wrong_input_is_refused():
         loss_diversity(torch.rand(4, 2, 3), torch.zeros(3, dtype=torch.int64))
     with pytest.raises(TypeError, match=r"`probs` must be a torch\.Tensor, got list"):
         variance_diversity([[0.5, 0.5]])
+    with pytest.raises(TypeError, match=r"`values` must be a torch\.Tensor, got str"):
+        Mean().update("x")
     labels = torch.zeros(4, dtype=torch.int64)
     with pytest.raises(TypeError, match=r"`labels`.*got list"):
         affinity(torch.rand(4, 3), torch.rand(4, 3), [0, 0, 0, 0])

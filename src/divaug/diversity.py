@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from divaug.policies.checks import check_whole
 from divaug.selection import MAX_SUBSETS
 
 __all__ = [
@@ -17,16 +18,22 @@ __all__ = [
     "affinity",
     "largest_diversity",
     "loss_diversity",
+    "spread",
     "upper_bound",
     "variance_diversity",
 ]
+
+# What a probability may exceed 1 by when somebody has averaged or summed in half precision.
+_ROUNDING = 2.0**-7
 
 
 def variance_diversity(probs: Tensor) -> Tensor:
     """𝒟(𝒮), equation 4: mean squared distance of a set's predictions from their mean.
 
     Args:
-        probs: `[...,S,D]`, the probability vectors of a set of S augmented images.
+        probs: `[...,S,D]`, the probability vectors of a set of S augmented images. That they are
+            none (but logits, say) is noticed on a CPU only: looking would make the host wait for
+            another device.
 
     Returns:
         float32 `[...]`, between 0 and `upper_bound(S, D)`.
@@ -41,6 +48,13 @@ def variance_diversity(probs: Tensor) -> Tensor:
             f"`probs` must hold floats [...,S,D] with S ≥ 1, got {tuple(probs.shape)} "
             f"{probs.dtype}."
         )
+    if probs.device.type == "cpu":
+        _check_probabilities(probs)
+    return spread(probs)
+
+
+def spread(probs: Tensor) -> Tensor:
+    """`variance_diversity` of what is known to be probabilities: nothing is checked."""
     p = probs.to(torch.float32)
     mean_probs = p.mean(-2, keepdim=True)  # ψ
     delta = p - mean_probs  # Δ
@@ -52,7 +66,7 @@ def largest_diversity(probs: Tensor, num_selected: int) -> Tensor:
 
     Args:
         probs: `[B,E,D]`.
-        num_selected: S.
+        num_selected: S, how many candidates are kept of each image.
 
     Returns:
         float64 `[B]`; not a number where there are more than `selection.MAX_SUBSETS` subsets.
@@ -91,6 +105,8 @@ def upper_bound(num_selected: int, num_classes: int) -> float:
     Reached when the predictions are spread evenly over as many classes as there are; where D does
     not divide S it is a bound that is not attained.
     """
+    check_whole("num_selected", num_selected, 1)
+    check_whole("num_classes", num_classes, 1)
     return 1.0 - 1.0 / min(num_selected, num_classes)
 
 
@@ -124,6 +140,18 @@ def _check_tensors(**arguments: object) -> None:
                 f"`{name}` must be a torch.Tensor, got {type(value).__name__}; convert with "
                 "torch.as_tensor."
             )
+
+
+def _check_probabilities(probs: Tensor) -> None:
+    """Refuse numbers outside [0, 1]; what is not a number is the model's own trouble."""
+    if not probs.numel():
+        return
+    low, high = (float(end) for end in probs.aminmax())
+    if low < 0.0 or high > 1.0 + _ROUNDING:
+        raise ValueError(
+            f"`probs` must hold probabilities in [0, 1], got {low:g} to {high:g}; turn logits into "
+            "probabilities with logits.softmax(-1)."
+        )
 
 
 def _check_labels(labels: Tensor, num_classes: int) -> None:
@@ -179,6 +207,7 @@ class Mean:
 
     def update(self, values: Tensor) -> None:
         """Add one value for each image."""
+        _check_tensors(values=values)
         self.total = self.total + values.detach().sum(dtype=torch.float64)
         self.count += values.numel()
 

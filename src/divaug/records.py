@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from divaug.diversity import largest_diversity, variance_diversity
+from divaug.diversity import largest_diversity, spread
 from divaug.subpolicies import SubPolicies
 
 __all__ = ["Record", "Sums"]
@@ -130,9 +130,9 @@ class Sums:
     def add_diversity(self, probs: Tensor, chosen: Tensor) -> None:
         """Add the diversity of the chosen `[B,S]`, of all `[B,E,D]`, and of the best choice."""
         self.asked = True
-        of_kept = variance_diversity(probs.take_along_dim(chosen[..., None], 1))
+        of_kept = spread(probs.take_along_dim(chosen[..., None], 1))
         of_best = largest_diversity(probs, chosen.shape[1])
-        of_all = variance_diversity(probs)
+        of_all = spread(probs)
         self.diversity += torch.stack([d.double().sum() for d in (of_kept, of_all, of_best)])
 
     def reset(self) -> None:

@@ -173,8 +173,10 @@ def select(
     """Choose S of E candidates for every image.
 
     Args:
-        probs: `[B,E,D]`, the probability vectors of the candidates. A vector that is not finite,
-            or whose entries sum to more than 1.0625 (logits, say), counts as broken: it is at no
+        probs: `[B,E,D]`, the probability vectors of the candidates, not logits: take
+            `logits.softmax(-1)`. No value is refused, since looking would make the host wait for
+            the device. Numbers below 0 count as 0 and those above 1 as 1; a vector that is not
+            finite, or whose entries then sum to more than 1.0625, counts as broken: it is at no
             distance from anything.
         num_selected: S, at most E.
         method: "kmeans++" (the paper's), "uniform" (the random baseline, without replacement),

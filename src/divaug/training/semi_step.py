@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from divaug.augmenters import Augmenter
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.diversity import variance_diversity
+from divaug.diversity import spread
 from divaug.expansion import expand
 from divaug.objectives import UnlabelledLoss, annealed_cross_entropy, annealing_threshold
 from divaug.policies import Identity
@@ -164,7 +164,7 @@ class SemiStep:
         images, originals = len(labels), len(views)
         loss, supervised, unlabelled = losses
         correct = (given.argmax(1) == labels).sum()
-        diversity = variance_diversity(views.softmax(-1)).sum()
+        diversity = spread(views.softmax(-1)).sum()
         number, many = torch.full_like(loss, images), torch.full_like(loss, originals)
         base = [loss * images, correct, number, diversity, many]
         self.sums += torch.stack([*base, supervised * many, unlabelled * many, mask.sum()])

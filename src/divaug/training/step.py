@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from divaug.augmenters import Augmenter
-from divaug.diversity import variance_diversity
+from divaug.diversity import spread
 from divaug.scoring import logits_of
 from divaug.training.distributed import Processes, share_buffers
 from divaug.training.feeds import Batch, Inputs
@@ -127,7 +127,7 @@ class Step:
         truth = labels if labels.ndim == 1 else labels.argmax(1)
         correct = (logits.argmax(1) == truth).sum()
         probs = logits.softmax(1).view(images // views, views, -1)
-        diversity = variance_diversity(probs).sum()
+        diversity = spread(probs).sum()
         number = torch.full_like(loss, images)
         originals = torch.full_like(loss, images // views)
         self.sums += torch.stack([loss * images, correct, number, diversity, originals])
