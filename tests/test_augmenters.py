@@ -206,7 +206,7 @@ def test_wrong_settings_of_views_are_refused_at_once(name, value):
 
 
 def test_a_backend_that_there_is_not_is_refused_at_once():
-    with pytest.raises(ValueError, match="`backend`.*got 'cuda'"):
+    with pytest.raises(ValueError, match=r"`backend`.*got 'cuda'"):
         Views(backend="cuda")
 
 

@@ -141,6 +141,13 @@ def test_dtype_and_memory_format_change_nothing_but_the_rounding(dtype, channels
     ({"mean": (0.5,), "std": (0.1, 0.1)}, "per channel"),
     ({"mean": (0.5,) * 4, "std": (0.1,) * 4}, "1 or 3"),
     ({"mean": (0.5,), "std": (0.0,)}, "positive"),
+    ({"mean": "x", "std": "y"}, "`mean` must be a tuple of numbers.*got 'x'"),
+    ({"mean": 0.5, "std": 0.1}, r"`mean` must be a tuple of numbers.*\(0\.5,\), got 0\.5"),
+    ({"mean": (0.5,), "std": ("0.1",)}, "`std` must be a tuple of numbers"),
+    ({"mean": (125.0,), "std": (60.0,)}, r"`mean` must lie in \[0, 1\].*125.*divide.*by 255"),
+    ({"mean": (0.5,), "std": (60.0,)}, r"`std` must lie in \[0, 1\].*60.*divide.*by 255"),
+    ({"mean": (float("nan"),), "std": (0.1,)}, r"`mean` must lie in \[0, 1\]"),
+    ({"mean": (0.5,), "std": (0.1,), "flip": "x"}, "`flip` must be a number"),
     ({"mean": (0.5,), "std": (0.1,), "flip": 1.5}, r"\[0, 1\]"),
     ({"mean": (0.5,), "std": (0.1,), "padding": -1}, "negative"),
     ({"mean": (0.5,), "std": (0.1,), "padding": 4.0}, "`padding` must be an int"),
@@ -150,6 +157,13 @@ def test_dtype_and_memory_format_change_nothing_but_the_rounding(dtype, channels
 def test_wrong_settings_are_refused(settings, message):
     with pytest.raises((TypeError, ValueError), match=message):
         DefaultAugmentation(**settings)
+
+
+def test_lists_of_statistics_are_as_good_as_tuples():
+    """Also NumPy's numbers: what is equal is looked up as one."""
+    made = DefaultAugmentation([0.5], [np.float32(0.25)])
+    assert made == DefaultAugmentation((0.5,), (0.25,))
+    assert hash(made) == hash(DefaultAugmentation((0.5,), (0.25,)))
 
 
 def test_channels_must_fit_the_images():

@@ -184,7 +184,7 @@ def test_no_value_is_asked_for_away_from_the_processor():
 
 @pytest.mark.parametrize("numbers", [(0, 10), (4, 0), (4.0, 10), (True, 10), (4, "10")], ids=str)
 def test_a_bound_of_no_sets_is_refused(numbers):
-    with pytest.raises(ValueError, match="`num_(selected|classes)` must be a whole number of at"):
+    with pytest.raises(ValueError, match=r"`num_(selected|classes)` must be a whole number of at"):
         upper_bound(*numbers)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Real
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from divaug.photometric import (
     jitter_in_groups,
     photograph,
 )
+from divaug.policies.checks import check_number
 from divaug.randomness import Purpose, Stream, below, uniform
 
 __all__ = [
@@ -29,13 +31,28 @@ __all__ = [
 ]
 
 
+def _per_channel(name: str, values: object) -> tuple[float, ...]:
+    """Means or deviations of values in [0, 1] as a tuple of floats, refused where they are none."""
+    numbers = values if isinstance(values, tuple | list) else ()
+    if not numbers or not all(isinstance(n, Real) and not isinstance(n, bool) for n in numbers):
+        raise TypeError(
+            f"`{name}` must be a tuple of numbers, one per channel, such as (0.5,), got {values!r}."
+        )
+    if not all(0.0 <= float(n) <= 1.0 for n in numbers):
+        raise ValueError(
+            f"`{name}` must lie in [0, 1], the scale of pixel / 255, got {values!r}; divide "
+            "statistics of bytes by 255."
+        )
+    return tuple(float(n) for n in numbers)
+
+
 @dataclass(frozen=True)
 class DefaultAugmentation:
     """What happens to every candidate after its sub-policy, ending in normalised floats.
 
     Args:
         mean: per channel, of values in [0, 1].
-        std: per channel.
+        std: per channel, likewise; above 0.
         padding: black pixels added on each side before a random crop back to the image's size.
         flip: probability of a mirror image.
         cutout: side of a square set to zero after normalisation, cut at the border; 0 for none.
@@ -54,6 +71,8 @@ class DefaultAugmentation:
     photometric: Photometric | None = None
 
     def __post_init__(self) -> None:
+        for name in ("mean", "std"):
+            object.__setattr__(self, name, _per_channel(name, getattr(self, name)))
         if len(self.mean) != len(self.std) or len(self.mean) not in (1, 3):
             raise ValueError(
                 f"`mean` and `std` must have one value per channel (1 or 3), got {len(self.mean)} "
@@ -61,8 +80,7 @@ class DefaultAugmentation:
             )
         if min(self.std) <= 0:
             raise ValueError(f"`std` must be positive, got {self.std}.")
-        if not 0.0 <= self.flip <= 1.0:
-            raise ValueError(f"`flip` must lie in [0, 1], got {self.flip}.")
+        check_number("`flip`", self.flip, 0, 1)
         for name, side in (("padding", self.padding), ("cutout", self.cutout)):
             if isinstance(side, bool) or not isinstance(side, int):
                 raise TypeError(f"`{name}` must be an int, in pixels, got {side!r}.")

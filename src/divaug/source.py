@@ -1,6 +1,7 @@
 """Where an augmenter gets its candidates: `expand` with its settings, a step and a record."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -68,12 +69,11 @@ class Source:
             check_epoch(epoch)
         with torch.inference_mode(False):  # a later call outside that mode adds to it
             self.step = self.step.to(images.device)
-        channels = images.shape[1]
         return expand(
             images,
             self.num_candidates,
             self.policy,
-            self.default or plain((0.0,) * channels, (1.0,) * channels),
+            self.default or _scaled(images.shape[1]),
             self.seed,
             index,
             step=self.step,
@@ -146,6 +146,12 @@ class Source:
         check_whole("step", state["step"], 0)
         self.seed = check_seed(state["seed"])
         self.step.fill_(state["step"])
+
+
+@lru_cache(maxsize=2)
+def _scaled(channels: int) -> DefaultAugmentation:
+    """Bytes scaled to [0, 1]."""
+    return plain((0.0,) * channels, (1.0,) * channels)
 
 
 def check_dtype(dtype: object) -> None:
