@@ -7,11 +7,13 @@ from dataclasses import replace
 from importlib import resources
 
 import pytest
+import torch
 
 from divaug import data_files, policies
 from divaug.data_files import read_data
 from divaug.operations import OPERATIONS
 from divaug.operations.magnitude import Range, Side
+from divaug.operations.table import Operation
 from tests.test_policies import ADD, draws
 
 ALL = [
@@ -138,7 +140,7 @@ def test_a_wrong_policy_file_is_refused_with_what_is_wrong(name):
     (lambda: policies.Uniform(extra=((ADD, Range(0.0, 9.5, "")),)),
      r"range of Add must stay in \[0, 9\] value, got 0 to 9.5"),
     (lambda: policies.Uniform(extra=((ADD, Range(0.0, 5.0, "", signed=True)),)), "got -5 to 5"),
-    (lambda: policies.Uniform(extra=((ADD, Range(0.0, math.nan, "")),)), "range of Add"),
+    (lambda: policies.Uniform(extra=((ADD, Range(0.0, math.nan, "")),)), "`slope` of a range"),
     (lambda: policies.RandAugment(0, 9), "`n`"),
     (lambda: policies.RandAugment(2, 31), "`m`"),
     (lambda: policies.SharedLevel(0), "`n`"),
@@ -154,6 +156,50 @@ def test_a_wrong_policy_file_is_refused_with_what_is_wrong(name):
 def test_wrong_settings_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("text", [{}, None, 3, policies.Uniform()], ids=str)
+def test_a_policy_to_be_read_must_be_text(text):
+    with pytest.raises(TypeError, match=rf"`text` must be JSON text.*got {type(text).__name__}"):
+        policies.from_json(text)
+
+
+def _two(images, _argument):
+    return images
+
+
+@pytest.mark.parametrize(("make", "error", "message"), [
+    (lambda: Operation("", ADD.transform), ValueError, "`name` must be a text.*got ''"),
+    (lambda: Operation(None, ADD.transform), ValueError, "`name` must be a text.*got None"),
+    (lambda: Operation("X", None), TypeError,
+     r"`transform` of X .*\(images, argument, center, partner\).*got None"),
+    (lambda: Operation("X", _two), TypeError, r"takes \(images, _argument\).*images, \*_:"),
+    (lambda: Operation("X", lambda _a, _b, _c, _d, _e: 0), TypeError,
+     r"takes \(_a, _b, _c, _d, _e\)"),
+    (lambda: Operation("X", ADD.transform, "value", "a", 1.0), TypeError, "`low` of X.*got 'a'"),
+    (lambda: Operation("X", ADD.transform, "value", 2, 1), ValueError, "`low` of X.*got 2 and 1"),
+    (lambda: Operation("X", ADD.transform, "value", math.nan, 1), ValueError, "got nan and 1"),
+    (lambda: Range("a", "b", "c"), ValueError, "`base` of a range must be a finite.*got 'a'"),
+    (lambda: Range(0.0, "b", "c"), ValueError, "`slope` of a range.*got 'b'"),
+    (lambda: Range(0.0, True, "c"), ValueError, "`slope` of a range.*got True"),
+    (lambda: Range(0.0, 1.0, "c", minimum=math.inf), ValueError, "`minimum` of a range.*got inf"),
+    (lambda: Range(0.0, 1.0, 2.0), TypeError, r"`source` of a range must be a str, got 2\.0"),
+    (lambda: Range(0.0, 1.0, "c", side="width"), TypeError, "`side`.*a Side, got 'width'"),
+])  # fmt: skip
+def test_operations_and_ranges_that_are_none_are_refused_at_once(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.parametrize("transform", [
+    lambda *everything: everything[0],
+    lambda images, *_: images,
+    lambda images, _argument, _center=None, _partner=None: images,
+    torch.nn.Identity(),
+    max,  # does not tell what it takes
+], ids=["*", "one and *", "defaults", "module", "in C"])  # fmt: skip
+def test_whatever_takes_four_arguments_may_be_an_operation(transform):
+    assert Operation("X", transform).transform is transform
 
 
 def test_listed_rows_may_be_lists():

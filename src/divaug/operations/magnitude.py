@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import lru_cache
+from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
@@ -87,11 +88,29 @@ class Range:
     rounding: Rounding = Rounding.NONE
     minimum: float = -math.inf
 
+    def __post_init__(self) -> None:
+        for name in ("base", "slope", "offset"):
+            _check_number(name, getattr(self, name))
+        if self.minimum != -math.inf:  # which is none
+            _check_number("minimum", self.minimum)
+        for name, kind in (("source", str), ("side", Side), ("rounding", Rounding)):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise TypeError(f"`{name}` of a range must be a {kind.__name__}, got {value!r}.")
+
     def value(self, magnitude: float, sign: int, height: int, width: int) -> float:
         """The argument of one magnitude on an image of that size."""
         turn = sign if self.signed else 1
         strength = (self.offset + self.slope * magnitude) * self.side.pixels(height, width)
         return max(self.minimum, self.rounding.apply(self.base + turn * strength))
+
+
+def _check_number(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(
+            f"`{name}` of a range must be a finite number, in the unit of the argument, "
+            f"got {value!r}."
+        )
 
 
 #: Of operations that take no argument.

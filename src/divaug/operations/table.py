@@ -1,7 +1,9 @@
 """The table of operations: what each takes, what it accepts, and the function that does it."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import TypeAlias
 
 from torch import Tensor
@@ -39,10 +41,42 @@ class Operation:
     needs_center: bool = False
     needs_partner: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ValueError(f"`name` must be a text that is not empty, got {self.name!r}.")
+        _check_transform(self.name, self.transform)
+        for end in ("low", "high"):
+            value = getattr(self, end)
+            if isinstance(value, bool) or not isinstance(value, Real):
+                raise TypeError(f"`{end}` of {self.name} must be a number, got {value!r}.")
+        if not self.low <= self.high:
+            raise ValueError(
+                f"`low` of {self.name} must not be above `high`, got {self.low} and {self.high}; "
+                "they are the smallest and the largest argument."
+            )
+
     @property
     def needs_argument(self) -> bool:
         """Whether the operation has a strength at all."""
         return self.unit is not None
+
+
+def _check_transform(name: str, transform: object) -> None:
+    """Refuse what cannot be called with the four arguments of a `Transformation`."""
+    wanted = "a function (images, argument, center, partner) -> images"
+    if not callable(transform):
+        raise TypeError(f"`transform` of {name} must be {wanted}, got {transform!r}.")
+    try:
+        signature = inspect.signature(transform)
+    except ValueError:  # written in C, it does not tell
+        return
+    try:
+        signature.bind(*range(4))
+    except TypeError:
+        raise TypeError(
+            f"`transform` of {name} must be {wanted}, got one that takes {signature}; also those "
+            "that it does not use must be taken: lambda images, *_: ..."
+        ) from None
 
 
 def _plain(function: Callable[[Tensor], Tensor]) -> Transformation:
