@@ -194,6 +194,22 @@ def test_bad_overrides_teach(change, message):
         override(BASE, [change])
 
 
+@pytest.mark.parametrize(("base", "changes", "message"), [
+    (BASE, "epochs=2", r"`changes` must be a list of texts, got 'epochs=2'.*\[\"epochs=3\"\]"),
+    (BASE, None, "`changes` must be a list of texts, got None"),
+    (BASE, [("epochs", 2)], r"a change must be a text.*got \('epochs', 2\)"),
+    ("demo-divaug", ["epochs=2"], "`recipe` must be a Recipe, got 'demo-divaug'"),
+])  # fmt: skip
+def test_overrides_of_another_kind_teach(base, changes, message):
+    with pytest.raises(TypeError, match=message):
+        override(base, changes)
+
+
+def test_a_name_that_is_no_text_is_unknown():
+    with pytest.raises(ValueError, match="unknown recipe 3"):
+        recipe(3)
+
+
 def test_the_most_that_is_allowed_can_be_counted():
     """Steps of all epochs, as the learning rate is asked for, fit into the numbers they are in."""
     most = override(BASE, ["epochs=1000000000"])

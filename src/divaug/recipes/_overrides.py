@@ -37,6 +37,7 @@ def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
         changes: texts like "epochs=3"; the value is read by the field's type.
 
     Raises:
+        TypeError: `recipe` is no recipe, or `changes` is a text instead of a list of them.
         ValueError: an unknown field (all are listed), or a value that its field does not allow, or
             that `relabel` does not.
 
@@ -45,9 +46,15 @@ def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
         >>> override(recipe("demo-divaug"), ["epochs=1", "learning_rate=0.05"]).learning_rate
         0.05
     """
+    _check(recipe, changes)
     kinds: dict[str, Any] = {field.name: field.type for field in fields(Recipe)}
     values: dict[str, Any] = {}
     for change in changes:
+        if not isinstance(change, str):
+            raise TypeError(
+                f"a change must be a text that reads field=value, got {change!r}; write for "
+                'example "epochs=3".'
+            )
         name, separator, text = change.partition("=")
         name = name.strip()
         if not separator:
@@ -63,3 +70,16 @@ def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
     if "warmup" in values or OBJECTIVES[changed.objective].unlabelled is None:
         return changed
     return replace(changed, warmup=warmup_with(recipe, changed.labels))
+
+
+def _check(recipe: object, changes: object) -> None:
+    if not isinstance(recipe, Recipe):
+        raise TypeError(
+            f"`recipe` must be a Recipe, got {recipe!r}; look one up with recipe(name)."
+        )
+    # A text is a list of its letters, none of which is a change.
+    if isinstance(changes, str) or not isinstance(changes, Iterable):
+        raise TypeError(
+            f"`changes` must be a list of texts, got {changes!r}; a single one stands in a list: "
+            '["epochs=3"].'
+        )

@@ -128,7 +128,7 @@ def recipe(name: str) -> Recipe:
     """
     short = {family: RECIPES[f"{family}-1000-divaug"] for family in FAMILIES}
     folded = {known.lower(): one for known, one in (short | dict(RECIPES)).items()}
-    if name.lower() in folded:
+    if isinstance(name, str) and name.lower() in folded:
         return folded[name.lower()]
     text = unknown_name("recipe", name, tuple(RECIPES))
     raise ValueError(f"{text.split(' Known:')[0]} `divaug train --list` lists all.")
