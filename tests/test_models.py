@@ -291,6 +291,13 @@ def test_bad_arguments_are_refused_with_the_rule(call, message):
         call()
 
 
+@pytest.mark.parametrize("number", ["10", 10.0, None, True, torch.tensor(10)], ids=repr)
+@pytest.mark.parametrize("argument", ["num_classes", "in_channels", "seed"])
+def test_numbers_that_are_not_whole_are_refused_by_name(argument, number):
+    with pytest.raises(TypeError, match=f"{argument} must be a whole number.*got "):
+        build("tiny-resnet-8", **({"num_classes": 10} | {argument: number}))
+
+
 def test_resnet_50_without_torchvision_names_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchvision.models", None)
     with pytest.raises(ImportError, match=r"divaug\[train\]"):

@@ -8,6 +8,7 @@ checks the arguments and draws the weights from a seed. All networks take normal
 from __future__ import annotations
 
 import difflib
+from numbers import Integral
 from typing import Protocol
 
 import torch
@@ -57,6 +58,7 @@ def build(name: str, num_classes: int, in_channels: int = 3, *, seed: int = 0) -
         A network in training mode.
 
     Raises:
+        TypeError: a number that is not a whole one.
         ValueError: an unknown name, or a number out of range.
 
     Example:
@@ -66,8 +68,10 @@ def build(name: str, num_classes: int, in_channels: int = 3, *, seed: int = 0) -
     """
     constructor = _find(name)
     for argument, value in (("num_classes", num_classes), ("in_channels", in_channels)):
+        _check_whole(argument, value)
         if value < 1:
             raise ValueError(f"{argument} must be 1 or more, got {value}")
+    _check_whole("seed", seed)
     if not 0 <= seed < 2**63:
         raise ValueError(f"seed must lie between 0 and 2**63 - 1, got {seed}")
     with torch.random.fork_rng(devices=[]):
@@ -77,8 +81,13 @@ def build(name: str, num_classes: int, in_channels: int = 3, *, seed: int = 0) -
     return network
 
 
+def _check_whole(argument: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{argument} must be a whole number, such as 10, got {value!r}")
+
+
 def _find(name: str) -> Constructor:
-    if name in MODELS:
+    if isinstance(name, str) and name in MODELS:
         return MODELS[name]
     nearest = difflib.get_close_matches(str(name).lower(), MODELS, n=1)
     hint = f"did you mean {nearest[0]!r}? " if nearest else ""
