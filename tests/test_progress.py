@@ -120,6 +120,12 @@ def test_bars_on_a_terminal_and_lines_elsewhere(monkeypatch):
     assert type(reporter_for(Processes())) is Lines
 
 
+def test_without_rich_there_are_lines_on_a_terminal_too(monkeypatch):
+    as_terminal(monkeypatch)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    assert type(reporter_for(Processes())) is Lines
+
+
 def test_a_run_whose_reader_goes_away_comes_to_its_end(tmp_path):
     """As with `divaug train … | head -1`."""
     small = ("train_images=64", "batch_size=8", "epochs=8", "checkpoint_every=4")

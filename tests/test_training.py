@@ -303,6 +303,28 @@ def test_bad_input_writes_nothing(tmp_path, changes, message):
     assert not (tmp_path / "run").exists()
 
 
+def test_without_safetensors_nothing_is_trained_that_could_not_be_saved(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(
+        ImportError, match=r"training needs safetensors.*pip install 'divaug\[train"
+    ):
+        run(toy_recipe(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ImportError, match="reading a checkpoint needs safetensors"):
+        checkpoints.load(tmp_path)
+
+
+@pytest.mark.parametrize(("recipe", "out", "message"), [
+    ("demo-divaug", "run", r"`recipe`.*got str; .*recipes\.recipe\('demo-divaug'\)"),
+    (None, "run", r"`recipe` must be a Recipe, got NoneType"),
+    (toy_recipe(), None, "`out` must be the path of the run's folder.*got None"),
+    (toy_recipe(), 3, "`out`.*got 3"),
+])  # fmt: skip
+def test_what_is_no_recipe_and_no_folder_is_named(recipe, out, message):
+    with pytest.raises(TypeError, match=message):
+        run(recipe, out)
+
+
 def test_a_finished_run_can_be_resumed_to_its_result(tmp_path):
     recipe = toy_recipe()
     first = run(recipe, tmp_path / "run")

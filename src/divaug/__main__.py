@@ -4,6 +4,8 @@ import importlib.util
 import os
 import sys
 
+from divaug.extras import INSTALL
+
 __all__ = ["main"]
 
 # Module to import → package to install.
@@ -27,8 +29,7 @@ def _run() -> None:
     missing = [name for module, name in _NEEDED.items() if not importlib.util.find_spec(module)]
     if missing:
         print(
-            f"divaug: the command line needs {', '.join(missing)}; "
-            "install it with: pip install 'divaug[train]'",
+            f"divaug: the command line needs {', '.join(missing)}; install it with: {INSTALL}",
             file=sys.stderr,
         )
         raise SystemExit(2)

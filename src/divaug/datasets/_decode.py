@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from divaug.extras import INSTALL
+
 if TYPE_CHECKING:
     from PIL import Image
 
@@ -133,9 +135,7 @@ def _pillow() -> ModuleType:
     try:
         from PIL import Image
     except ImportError:
-        raise ImportError(
-            "reading image files needs Pillow; install it with: pip install 'divaug[train]'"
-        ) from None
+        raise ImportError(f"reading image files needs Pillow; install it with: {INSTALL}") from None
     return Image
 
 

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from divaug.extras import INSTALL
+
 from ._init import init_weights
 
 __all__ = ["BasicBlock", "ResNet", "resnet_18", "resnet_50", "tiny_resnet_8"]
@@ -108,8 +110,7 @@ def resnet_50(num_classes: int, in_channels: int = 3) -> nn.Module:
         from torchvision.models import resnet50
     except ImportError as error:
         raise ImportError(
-            "resnet-50 comes from torchvision, which is not installed; "
-            "run: pip install 'divaug[train]'"
+            f"resnet-50 comes from torchvision, which is not installed; run: {INSTALL}"
         ) from error
     network: nn.Module = resnet50(weights=None, num_classes=num_classes)
     if in_channels != 3:

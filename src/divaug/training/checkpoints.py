@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from divaug.extras import require
 from divaug.training.files import writing
 
 __all__ = [
@@ -107,8 +108,10 @@ def load(path: Path) -> Checkpoint:
 
     Raises:
         FileNotFoundError: a file is missing.
+        ImportError: safetensors is not installed.
         ValueError: a file is damaged or cut short.
     """
+    require("safetensors", "reading a checkpoint")
     from safetensors import SafetensorError
     from safetensors.torch import load as from_bytes
 

@@ -1,12 +1,14 @@
 """`train`: from a recipe to a finished run in a folder."""
 
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from divaug.datasets import Dataset, ImageFiles
+from divaug.extras import require
 from divaug.recipes import Recipe
 from divaug.training.assembly import assemble
 from divaug.training.clock import Clock
@@ -59,10 +61,14 @@ def train(
 
     Raises:
         FileExistsError: the folder is not empty.
+        ImportError: safetensors, which checkpoints are written with, is not installed.
         OSError: something cannot be read or written; it is named.
+        TypeError: `recipe` is no recipe, or `out` no path.
         ValueError: bad input, or a loss that is not finite.
     """
     clock = Clock()
+    _check(recipe, out)
+    require("safetensors", "training")  # the first checkpoint would, after minutes or hours
     processes = wanted()
     if processes.shared and device in (None, "cuda") and torch.cuda.is_available():
         device = f"cuda:{processes.local_rank}"
@@ -87,3 +93,15 @@ def train(
             finally:
                 told.close()
                 run.close()
+
+
+def _check(recipe: object, out: object) -> None:
+    if not isinstance(recipe, Recipe):
+        known = f"recipes.recipe({recipe!r})" if isinstance(recipe, str) else "recipes.recipe(name)"
+        raise TypeError(
+            f"`recipe` must be a Recipe, got {type(recipe).__name__}; look one up with {known}."
+        )
+    if not isinstance(out, str | PathLike):
+        raise TypeError(
+            f"`out` must be the path of the run's folder, such as 'runs/first', got {out!r}."
+        )

@@ -1,5 +1,6 @@
 """Telling people how a run goes: bars on a terminal, plain lines anywhere else."""
 
+import importlib.util
 import json
 import sys
 from typing import IO, TYPE_CHECKING, Any, Protocol, cast
@@ -150,7 +151,11 @@ class Bars(Silent):
 
 
 def reporter_for(processes: Processes) -> Reporter:
-    """Bars on a terminal, lines elsewhere, silence in all processes but the first."""
+    """Bars on a terminal, lines elsewhere, silence in all processes but the first.
+
+    Without rich, which draws the bars, lines have to do on a terminal too.
+    """
     if not processes.first:
         return Silent()
-    return Bars() if sys.stdout.isatty() else Lines()
+    drawn = sys.stdout.isatty() and importlib.util.find_spec("rich") is not None
+    return Bars() if drawn else Lines()
