@@ -174,7 +174,7 @@ def test_a_loss_that_is_no_number_is_not_annealed_away():
 @LOSSES
 def test_bad_input_is_named(loss, term):
     assert term is not None
-    with pytest.raises(ValueError, match=r"`confidence` must lie in \[0, 1\], got 1.5"):
+    with pytest.raises(ValueError, match=r"`confidence` must be a number in \[0, 1\], got 1\.5"):
         loss(logits(2, 3), logits(2, 1, 3), 0.4, 1.5)
     with pytest.raises(ValueError, match=r"`views` must be \[B,S,D\] with B=2 and D=3"):
         loss(logits(2, 3), logits(3, 1, 3), 0.4, 0.5)
@@ -185,8 +185,31 @@ def test_bad_input_is_named(loss, term):
 def test_unknown_annealing_and_a_temperature_of_nothing():
     with pytest.raises(ValueError, match=r"unknown annealing 'liner'. Did you mean 'linear'"):
         annealing_threshold("liner", torch.tensor(0.0), 10)
-    with pytest.raises(ValueError, match="`temperature` must be above 0, got 0"):
-        sharpen(logits(1, 2), 0.0)
+    for temperature in (0.0, -1, math.nan, "x", None, True):
+        message = f"`temperature` must be a number above 0, got {temperature!r}"
+        with pytest.raises(ValueError, match=message):
+            sharpen(logits(1, 2), temperature)
+
+
+@pytest.mark.parametrize("function", [sharpen, confident])
+def test_logits_that_are_none_are_named(function):
+    with pytest.raises(TypeError, match=r"`logits` must be a tensor of floats, got list"):
+        function([[0.0, 1.0]], 0.5)
+    with pytest.raises(TypeError, match=r"`logits` must be a tensor of floats, got torch\.int64"):
+        function(torch.tensor([[0, 1]]), 0.5)
+    with pytest.raises(ValueError, match=r"`(temperature|confidence)` must be a number.*got 'x'"):
+        function(logits(1, 2), "x")
+
+
+@pytest.mark.parametrize(("labels", "error", "message"), [
+    (torch.tensor([0.0, 1.0]), TypeError, r"`labels`.*int64.*got torch\.float32.*\.long\(\)"),
+    (torch.eye(3)[:2], ValueError, r"`labels` hard \[B\], got \(2, 3\) and \(2, 3\)"),
+    (torch.tensor([0]), ValueError, r"`labels` hard \[B\], got \(2, 3\) and \(1,\)"),
+    ([0, 1], TypeError, "`labels` must be a torch.Tensor, got list"),
+])  # fmt: skip
+def test_labels_of_annealing_must_be_hard(labels, error, message):
+    with pytest.raises(error, match=message):
+        annealed_cross_entropy(logits(2, 3), labels, torch.tensor(0.5))
 
 
 def test_the_objectives():

@@ -67,7 +67,24 @@ def annealed_cross_entropy(
         >>> round(float(total), 4), int(count)
         (0.6931, 1)
     """
+    _check(logits, labels)
     each = F.cross_entropy(logits, labels, reduction="none")
     # A loss that is not a number counts: it must not vanish unseen.
     counts = ~((-each.detach()).exp() >= threshold)
     return (each * counts).sum(), counts.sum()
+
+
+def _check(logits: Tensor, labels: Tensor) -> None:
+    for name, value in (("logits", logits), ("labels", labels)):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"`{name}` must be a torch.Tensor, got {type(value).__name__}.")
+    if logits.ndim != 2 or labels.shape != logits.shape[:1]:
+        raise ValueError(
+            f"`logits` must be [B,D] and `labels` hard [B], got {tuple(logits.shape)} and "
+            f"{tuple(labels.shape)}."
+        )
+    if labels.dtype != torch.int64:
+        raise TypeError(
+            f"`labels` [B] must be torch.int64, the numbers of the true classes, got "
+            f"{labels.dtype}; convert with .long()."
+        )

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from divaug.policies.checks import check_number
+
 __all__ = ["confident", "consistency_loss", "divergence", "pseudo_label_loss", "sharpen"]
 
 
@@ -19,10 +21,12 @@ def sharpen(logits: Tensor, temperature: float) -> Tensor:
         >>> sharpen(torch.tensor([[2.0, 1.0]]), 0.5).exp().round(decimals=4)
         tensor([[0.8808, 0.1192]])
     """
-    if not temperature > 0:
+    _check_logits(logits)
+    number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
+    if not number or not temperature > 0:
         raise ValueError(
-            f"`temperature` must be above 0, got {temperature}; for hard pseudo-labels use "
-            "`pseudo_label_loss`."
+            f"`temperature` must be a number above 0, got {temperature!r}; for hard pseudo-labels "
+            "use `pseudo_label_loss`."
         )
     # A tensor as divisor: division by a number is a product with its reciprocal on some devices.
     divisor = torch.full((), temperature, dtype=logits.dtype, device=logits.device)
@@ -36,8 +40,8 @@ def confident(logits: Tensor, confidence: float) -> Tensor:
         >>> confident(torch.tensor([[4.0, 0.0], [0.1, 0.0]]), 0.8)
         tensor([ True, False])
     """
-    if not 0.0 <= confidence <= 1.0:
-        raise ValueError(f"`confidence` must lie in [0, 1], got {confidence}.")
+    _check_logits(logits)
+    check_number("`confidence`", confidence, 0, 1)
     return logits.softmax(-1).amax(-1) > confidence
 
 
@@ -96,6 +100,12 @@ def pseudo_label_loss(
         likeliest = original.argmax(-1)[:, None, None].expand(-1, views.shape[1], 1)
     each = -F.log_softmax(views, dim=-1).gather(2, likeliest)[..., 0].mean(1)
     return (each * mask).mean(), mask
+
+
+def _check_logits(logits: object) -> None:
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        kind = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
+        raise TypeError(f"`logits` must be a tensor of floats, got {kind}.")
 
 
 def _check(original: Tensor, views: Tensor) -> None:
