@@ -5,6 +5,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -197,6 +198,31 @@ def test_public_things_are_documented_and_typed(name):
         for parameter in signature.parameters.values():
             if parameter.name not in ("self", "cls"):
                 assert parameter.annotation is not inspect.Parameter.empty, f"{where} {parameter}"
+
+
+# A letter or number with a full stop at the beginning, of a docstring or of what it says of an
+# argument: the built pages show it as the item of a list.
+ITEM = re.compile(r"(?m)(?:\A|^ +\w+: )(\w\.)(?=\s|\Z)")
+
+
+@pytest.mark.parametrize(
+    "module", [m for m in MODULES if m.split(".")[0] not in ("kernels", "expansion")]
+)
+def test_no_docstring_begins_as_an_item_of_a_list(module):
+    path = SOURCE / Path(*module.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, kinds):
+            found = ITEM.search(ast.get_docstring(node) or "")
+            assert found is None, f"{module}, {getattr(node, 'name', '')}: {found}"
+
+
+def test_items_of_lists_are_found():
+    assert ITEM.search("K.")
+    assert ITEM.search("Say.\n\nArgs:\n    count: E.\n    more: of them.")
+    assert ITEM.search("Say.\n\nArgs:\n    width: W. What is more.")
+    assert not ITEM.search("Say E.\n\nArgs:\n    count: E, how many.\n    space: of a. Or b.")
 
 
 IMPORT = """

@@ -80,8 +80,8 @@ class Settings:
         model: the network that is asked, by those that ask.
         default: the dataset's default augmentation.
         dataset: whose published policies to use; where there are none of its own, CIFAR-10's.
-        num_candidates: E.
-        num_selected: S; also the views of the methods with S views.
+        num_candidates: E, how many candidates are made of each image.
+        num_selected: S, how many of them are kept; also the views of the methods with S views.
         space: ranges of the universal set.
         randaugment_n: operations of RandAugment.
         randaugment_m: magnitude of RandAugment.

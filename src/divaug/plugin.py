@@ -27,8 +27,8 @@ class DivAug:
 
     Args:
         model: the network being trained, or any other; returns logits.
-        num_candidates: E, at most 64.
-        num_selected: S, at most E.
+        num_candidates: E, how many candidates are made of each image; at most 64.
+        num_selected: S, how many of them are kept; at most E.
         policy: what sub-policies are drawn from; None for the universal set.
         default: the default augmentation; None for bytes scaled to [0, 1].
         method: the rule of selection, see `select`.

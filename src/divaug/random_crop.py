@@ -45,7 +45,7 @@ def draw_boxes(
         area: smallest and largest part of the image's area.
         ratio: smallest and largest aspect ratio (width over height).
         stream: seed, step and samples.
-        candidates: E.
+        candidates: E, how many are drawn for each sample.
         size: height and width of the images.
 
     Returns:

@@ -178,7 +178,7 @@ def select(
             the device. Numbers below 0 count as 0 and those above 1 as 1; a vector that is not
             finite, or whose entries then sum to more than 1.0625, counts as broken: it is at no
             distance from anything.
-        num_selected: S, at most E.
+        num_selected: S, how many candidates are kept of each image; at most E.
         method: "kmeans++" (the paper's), "uniform" (the random baseline, without replacement),
             "greedy" (always the farthest) or "exact" (the subset of largest Variance Diversity).
         seed: decides the draws, together with `step` and `index`.

@@ -93,8 +93,8 @@ def choose(
     Args:
         images: uint8 `[3,H,W]` each; the middle square of each is brought to `size`.
         network: what scores the candidates.
-        num_candidates: E.
-        num_selected: S.
+        num_candidates: E, how many candidates are made of each image.
+        num_selected: S, how many of them are kept.
         method: the rule of selection.
         seed: decides every draw.
         space: the ranges of the magnitudes.

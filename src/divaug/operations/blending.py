@@ -61,7 +61,7 @@ def smooth(pixels: Tensor, width: int) -> Tensor:
 
     Args:
         pixels: whole numbers `[n,H·W]` in int16.
-        width: W. What the filter makes of the two pixels at the ends of a row means nothing.
+        width: W; what the filter makes of the two pixels at the ends of a row means nothing.
 
     Returns:
         Whole numbers in float32 `[n,(H−2)·W−2]`, beginning with row 1, column 1.

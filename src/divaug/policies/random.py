@@ -144,7 +144,7 @@ class Identity(Policy):
 
     @property
     def num_operations(self) -> int:
-        """0."""
+        """None: 0."""
         return 0
 
     def draw(

@@ -67,12 +67,12 @@ class PolicyTable:
 
     @property
     def num_rows(self) -> int:
-        """R."""
+        """R, how many rows may be drawn."""
         return len(self.integers)
 
     @property
     def num_operations(self) -> int:
-        """K."""
+        """K, how many operations a sub-policy has."""
         return self.integers.shape[1]
 
     def to(self, device: torch.device) -> "PolicyTable":
@@ -163,7 +163,7 @@ def draw(
     Args:
         table: what may be drawn, on the device of the stream.
         stream: seed, step and samples.
-        candidates: E.
+        candidates: E, how many are drawn for each sample.
         size: height and width of the images, for the places.
         partners: where second images come from.
     """

@@ -35,8 +35,8 @@ class Recipe:
             unlabelled images: labelled ones a step.
         learning_rate: the highest, from which `schedule` brings it down, a little at every step.
         weight_decay: on all parameters.
-        num_candidates: E.
-        num_selected: S; also the views of the methods with S views.
+        num_candidates: E, how many candidates are made of each image.
+        num_selected: S, how many of them are kept; also the views of the methods with S views.
         space: ranges of the universal set of sub-policies.
         randaugment_n: operations of RandAugment.
         randaugment_m: magnitude of RandAugment.
