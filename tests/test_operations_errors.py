@@ -52,6 +52,8 @@ def test_images_of_another_channel_count(channels):
 def test_the_remedy_names_the_argument_it_is_for():
     last = IMAGES.permute(0, 2, 3, 1)
     refused(ValueError, ["images.permute(0, 3, 1, 2)"], last, "Invert")
+    rgba = torch.zeros(4, 6, 8, 4, dtype=torch.uint8)
+    refused(ValueError, ["images.permute(0, 3, 1, 2)[:, :3]", "alpha"], rgba, "Invert")
     words = ["partner.permute(0, 3, 1, 2)"]
     refused(ValueError, words, IMAGES, "SamplePairing", 0.3, partner=last)
 

@@ -70,6 +70,8 @@ def _channels_remedy(name: str, shape: torch.Size) -> str:
     """What to do with images of that many channels."""
     if shape[3] in (1, 3):
         return f"move the channel axis with {name}.permute(0, 3, 1, 2)"
+    if shape[3] == 4 and shape[1] > 4:
+        return f"move the channel axis and leave out alpha: {name}.permute(0, 3, 1, 2)[:, :3]"
     return f"pass grey or RGB images, without an alpha channel, such as {name}[:, :3] of RGBA"
 
 

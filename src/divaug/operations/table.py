@@ -74,8 +74,8 @@ def _check_transform(name: str, transform: object) -> None:
         signature.bind(*range(4))
     except TypeError:
         raise TypeError(
-            f"`transform` of {name} must be {wanted}, got one that takes {signature}; also those "
-            "that it does not use must be taken: lambda images, *_: ..."
+            f"`transform` of {name} must be {wanted}, got one that takes {signature}; it has to "
+            "take all four, also those that it does not use: lambda images, *_: ..."
         ) from None
 
 
