@@ -11,6 +11,7 @@ from divaug.operations.table import TABLE
 from divaug.own_operations import render_around_own
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
+from divaug.policies.checks import check_epoch
 from divaug.policies.table import Partners
 from divaug.randomness import Stream, check_index, check_seed, check_step
 from divaug.rendering import Renderer, draw, draw_in_kernel, render, render_in_kernels
@@ -46,7 +47,7 @@ def expand(
     Args:
         images: uint8 `[B,C,H,W]` (or float in [0, 1], quantised to 8 bits; checking its range
             makes the host wait for the device).
-        num_candidates: E.
+        num_candidates: E, how many candidates are made of each image.
         policy: what sub-policies are drawn from; None for DivAug's universal set.
         default: the default augmentation that follows, ending in normalised floats; None to return
             the bytes after the sub-policy.
@@ -72,6 +73,8 @@ def expand(
     check_images(images)
     originals = to_bytes(images).contiguous()
     _check(num_candidates, policy, default, dtype, images.shape[1])
+    if epoch is not None:
+        check_epoch(epoch)
     when = check_step(step, images.device)
     stream = Stream(check_seed(seed), when, check_index(index, images.shape[0], images.device))
     shared = _check_pool(pool, originals)
