@@ -63,6 +63,7 @@ def test_operations_lists_every_operation_of_the_space_with_its_arguments(space)
 
 def test_operations_draws_a_table_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(console_module.sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
     from divaug.cli.operations import operations
 
     operations("paper", "32x32")

@@ -221,6 +221,7 @@ def test_recipes_are_drawn_as_a_table_on_a_terminal(monkeypatch, capsys):
     from divaug.cli import console, train
 
     monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
     train.train("svhn", listing=True)
     drawn = capsys.readouterr().out
     assert "┃" in drawn
