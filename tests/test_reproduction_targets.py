@@ -19,6 +19,7 @@ from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
 from divaug.reproduction.sheets import NOT_RUN
 from divaug.reproduction.store import Store, save
 from divaug.reproduction.summaries import Summary
+from divaug.reproduction.writing import markdown
 from tests.reproduction_helpers import FEW_LABELS, OPTIONS, made_run, write_data
 
 # Target → the methods run here; all others are shown as not run.
@@ -322,8 +323,8 @@ def test_without_records_nothing_is_claimed(tmp_path):
     for name in TARGETS:
         outcome, files = redraw(name, Options(), tmp_path)
         assert outcome.empty
-        assert "Nothing was run yet." in (tmp_path / name / "table.md").read_text()
-        assert not [path for path in files if path.suffix in (".svg", ".png")]
+        assert "Nothing was run yet." in markdown(outcome)
+        assert (files, list(tmp_path.iterdir())) == ([], [])
         for sheet in outcome.sheets:
             values = [value for row in sheet.rows for value in row.values()]
             assert not any(isinstance(value, Summary) for value in values)
@@ -442,12 +443,32 @@ def test_the_command_says_when_the_time_is_up(work, tmp_path):
     result = call("reproduce", "supervised", *SMALL, *where, "--minutes", 0)
     assert result.exit_code == 75
     assert "the time is up; give the same command again" in result.output
+    # Not that nothing was run: an epoch may have been.
+    assert "nothing to show yet: no job of this list has finished" in result.output
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("minutes", [-1, -0.5])
+def test_a_time_before_now_is_refused(tmp_path, minutes):
+    words = ("--minutes", minutes, "--results", tmp_path / "results", "--runs", tmp_path / "runs")
+    result = call("reproduce", "supervised", *SMALL, *words)
+    assert result.exit_code == 2
+    assert "--minutes" in result.output
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_says_which_settings_the_records_have(work, done, tmp_path):
     result = call("reproduce", "supervised", "--from", work.results, "--out", tmp_path)
-    assert "Nothing was run yet." in result.output
-    assert "other settings: fashion_mnist_small, tiny-resnet-8" in result.output
+    with pytest.raises(ValueError, match="of supervised in this setting; there are: fashion_mnist"):
+        raise result.exception
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_records_is_refused_and_left_as_it_is(tmp_path):
+    result = call("reproduce", "supervised", "--from", tmp_path)
+    with pytest.raises(ValueError, match=r"has none: they are looked for as runs/\*\.jsonl"):
+        raise result.exception
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_report_from_records_redraws_what_has_records(tmp_path):

@@ -56,7 +56,8 @@ def reproduce(
         typer.Option("--set", help="Change a field of every recipe.", metavar="field=value"),
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(help="Save and stop after so long; go on the next time.")
+        float | None,
+        typer.Option(help="Save and stop after so long; go on the next time.", min=0),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Trainings side by side.", min=1)] = 1,
     runs: Annotated[Path, typer.Option(help="The folder of runs.")] = _RUNS,
@@ -96,20 +97,33 @@ def reproduce(
         if not source.is_dir():
             raise FileNotFoundError(f"--from must be a folder of records, got {str(source)!r}.")
         outcome, files = reproduction.redraw(target, options, source, out)
+        if outcome.empty:
+            raise ValueError(_why_empty(target, source))
         _finish(reproduction.Reproduced(outcome, files=files))
-        store = reproduction.read_store(source)
-        if outcome.empty and not store.empty:
-            typer.echo(f"the records in {source} are of other settings: {store.describe()}")
         return
     _finish(reproduction.reproduce(target, options, work, out, typer.echo))
 
 
+def _why_empty(target: str, source: Path) -> str:
+    from divaug import reproduction
+
+    store = reproduction.read_store(source)
+    if store.empty:
+        return (
+            f"--from must be a folder of records, and {str(source)!r} has none: they are looked "
+            "for as runs/*.jsonl, measurements/*.json and costs/*.json in it, where `divaug "
+            "reproduce --results FOLDER` writes them."
+        )
+    there = store.describe() or "timings and measurements alone"
+    return f"no record in {str(source)!r} is of {target} in this setting; there are: {there}."
+
+
 def _finish(done: "Reproduced") -> None:
     from divaug.reproduction.work import End
-    from divaug.reproduction.writing import NOTHING, main_sheets
+    from divaug.reproduction.writing import main_sheets
 
     if done.outcome.empty:
-        typer.echo(NOTHING)
+        typer.echo("nothing to show yet: no job of this list has finished")
     else:
         for sentence in done.outcome.sentences:
             typer.echo(f"{sentence}\n")
