@@ -83,6 +83,8 @@ def reproduce(
     """
     from divaug import reproduction
 
+    if machine is not None and not dry_run:
+        raise ValueError("--machine goes with --dry-run; add it, or leave both out.")
     until = None if minutes is None else time.time() + 60 * minutes
     options = reproduction.Options(
         tuple(row or ()), tuple(method or ()), seeds, epochs, scale, tuple(changes or ())
