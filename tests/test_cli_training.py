@@ -22,7 +22,12 @@ from divaug.training import checkpoints
 from divaug.training.runs import read_metrics, read_recipe
 from tests.training_helpers import toy_data
 
-SMALL = ("--set", "epochs=2", "--set", "batch_size=8", "--set", "dataset=toy", "--device", "cpu")
+SMALL = ("--set", "epochs=2", "--set", "batch_size=8", "--device", "cpu")
+
+
+def own(data):
+    """A file as a dataset of its own."""
+    return ("--data", str(data), "--set", f"dataset={data}")
 
 
 def call(*words):
@@ -46,15 +51,15 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def finished(data, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "run"
-    result = call("train", "demo-divaug", "--out", out, "--data", data, "--seed", 3, *SMALL)
+    result = call("train", "demo-divaug", "--out", out, *own(data), "--seed", 3, *SMALL)
     assert result.exit_code == 0
     return out, result.output
 
 
-def test_training_prints_the_resolved_recipe_and_saves_it(finished):
-    out, output = finished
+def test_training_prints_the_resolved_recipe_and_saves_it(finished, data):
+    path, (out, output) = data, finished
     expected = override(
-        recipe("demo-divaug"), ["epochs=2", "batch_size=8", "dataset=toy", "seed=3"]
+        recipe("demo-divaug"), ["epochs=2", "batch_size=8", f"dataset={path}", "seed=3"]
     )
     assert read_recipe(out) == expected
     data, printed, *_ = output.splitlines()
@@ -71,7 +76,7 @@ def test_resuming_nothing_starts_and_says_so(data, tmp_path, made):
     out = tmp_path / "run"
     if made:
         out.mkdir()
-    words = ("train", "demo-divaug", "--out", out, "--data", data, *SMALL, "--set", "epochs=1")
+    words = ("train", "demo-divaug", "--out", out, *own(data), *SMALL, "--set", "epochs=1")
     output = call(*words, "--resume").output
     assert output.splitlines()[0] == f"nothing to resume in {out}, starting"
     assert len([line for line in read_metrics(out) if line["kind"] == "epoch"]) == 1
@@ -136,6 +141,7 @@ def refusal(capsys, *words):
         (("demo-divaug", "--device", "gpu"), "`device` must be"),
         (("demo-divaug", "--set", "batch_size=100000"), "`batch_size` must not exceed"),
         (("demo-divaug", "--set", "dataset=cifar11"), "unknown dataset 'cifar11'"),
+        (("demo-divaug", "--set", "dataset=foo", "--data", "{toy}"), "unknown dataset 'foo'"),
         (("demo-divaug", "--data", "{tmp}/broken.npz"), "broken.npz"),
         (("demo-divaug", "--data", "{toy}"), "the 10 classes of fashion_mnist_small"),
         (("cifar100-wide-resnet-40-2-none", "--data", "{toy}"), "the 100 classes of cifar100"),
@@ -372,7 +378,7 @@ def test_bench_step_prints_and_writes_its_cases(monkeypatch, tmp_path):
 def test_few_labels_and_unlabelled_images(data, tmp_path):
     words = ["--objective", "uda", "--labels", 8, "--set", "epoch_steps=2", *SMALL]
     small = ["--set", "unlabelled_batch_size=8", "--set", "epochs=1", "--set", "annealing=linear"]
-    result = call("train", "demo-divaug", "--out", tmp_path / "run", "--data", data, *words, *small)
+    result = call("train", "demo-divaug", "--out", tmp_path / "run", *own(data), *words, *small)
     assert result.exit_code == 0
     saved = read_recipe(tmp_path / "run")
     assert (saved.objective, saved.labels, saved.annealing) == ("uda", 8, "linear")
@@ -380,7 +386,7 @@ def test_few_labels_and_unlabelled_images(data, tmp_path):
     assert len(json.loads(split.read_text())["labelled"]) == 8
     more = ["--split", split, "--unlabelled", data]
     again = call(
-        "train", "demo-divaug", "--out", tmp_path / "again", "--data", data, *words, *small, *more
+        "train", "demo-divaug", "--out", tmp_path / "again", *own(data), *words, *small, *more
     )
     assert again.exit_code == 0
     both = [json.loads((tmp_path / n / "split.json").read_text()) for n in ("run", "again")]
@@ -409,7 +415,7 @@ def test_few_labels_and_unlabelled_images(data, tmp_path):
 def test_few_labels_asked_for_wrongly(capsys, data, tmp_path, words, said):
     out = tmp_path / "run"
     with pytest.raises(SystemExit) as end:
-        run(["train", *words, "--out", str(out), "--data", str(data), *SMALL])
+        run(["train", *words, "--out", str(out), *own(data), *SMALL])
     assert end.value.code == 2
     assert said in capsys.readouterr().err
     assert not out.exists()
@@ -424,7 +430,7 @@ def test_unlabelled_images_that_do_not_fit_are_one_line(capsys, data, tmp_path):
         np.save(tmp_path / "more.npy", images)
         words = ["demo-divaug", "--objective", "uda", "--unlabelled", str(tmp_path / "more.npy")]
         with pytest.raises(SystemExit) as end:
-            run(["train", *words, "--out", str(tmp_path / "run"), "--data", str(data), *SMALL])
+            run(["train", *words, "--out", str(tmp_path / "run"), *own(data), *SMALL])
         assert end.value.code == 2
         told = capsys.readouterr().err.splitlines()
         assert len(told) == 1

@@ -59,7 +59,7 @@ def train(
         raise ValueError("a recipe is missing; `divaug train --list` lists all.")
     if out is None:
         raise ValueError("--out is missing: give the folder that the run is written into.")
-    from divaug import recipes
+    from divaug import datasets, recipes
     from divaug.training import train as run
     from divaug.training.distributed import wanted
     from divaug.training.interruption import exit_code
@@ -69,6 +69,8 @@ def train(
     texts = [f"{name}={value}" for name, value in given.items() if value is not None]
     chosen = recipes.recipe(recipe or recipes.family_of(objective or ""))
     resolved = recipes.override(chosen, [*(changes or []), *texts])
+    if not resume or is_empty(out):  # a run that goes on keeps its name
+        datasets.check_name(resolved.dataset)
     first = wanted().first
     if first and resume and is_empty(out):
         typer.echo(f"nothing to resume in {out}, starting")
