@@ -15,7 +15,7 @@ from divaug.reporting import write_report
 from divaug.tables import Table
 from divaug.training import RunResult, train
 from divaug.training.interruption import pass_on
-from divaug.training.progress import Reporter
+from divaug.training.progress import Reporter, counted
 
 __all__ = ["Demonstration", "demonstrate", "plan"]
 
@@ -62,8 +62,8 @@ class Demonstration:
             tuple(rows),
             numeric=(1, 2, 3, 4),
             notes=(
-                f"{first.recipe.model}, {first.recipe.epochs} epochs of the part of Fashion-MNIST "
-                "that ships with the project, one seed; DivAug trains on "
+                f"{first.recipe.model}, {counted(first.recipe.epochs, 'epoch')} of the part of "
+                "Fashion-MNIST that ships with the project, one seed; DivAug trains on "
                 f"{first.recipe.num_selected} views of each image in a step.",
                 f"The last row has {_LONGER} times the epochs, about DivAug's time: where time is "
                 "what is scarce, compare DivAug with that row.",
