@@ -16,11 +16,12 @@ import torch
 from typer.testing import CliRunner
 
 import divaug
+from divaug import demonstration
 from divaug.cli import app, run
 from divaug.recipes import RECIPES, override, recipe
 from divaug.training import checkpoints
 from divaug.training.runs import read_metrics, read_recipe
-from tests.training_helpers import toy_data
+from tests.training_helpers import StopAfter, toy_data
 
 SMALL = ("--set", "epochs=2", "--set", "batch_size=8", "--device", "cpu")
 
@@ -327,6 +328,39 @@ def test_sigterm_saves_says_so_and_resume_continues(data, tmp_path):
     found, notes = checkpoints.load_latest(tmp_path / "run" / "checkpoints")
     assert f"step {found.step}," in last
     assert notes == []
+
+
+def test_a_demo_that_is_stopped_says_what_is_saved_and_goes_on(tmp_path, capsys, monkeypatch):
+    words = ["demo", "--out", str(tmp_path), "--set", "epochs=1", "--set", "train_images=100"]
+    words += ["--set", "batch_size=20"]
+    train = demonstration.train
+    reporters = iter([None, StopAfter(3, signal.SIGINT)])
+
+    def interrupted(*given, **keywords):
+        return train(*given, **keywords | {"reporter": next(reporters, None)})
+
+    monkeypatch.setattr(demonstration, "train", interrupted)
+    with pytest.raises(SystemExit) as end:
+        run(words)
+    said = capsys.readouterr()
+    assert end.value.code == 130
+    assert said.err == "divaug: stopped by SIGINT\n"
+    saved = checkpoints.find(tmp_path / "divaug" / "checkpoints")[-1]
+    assert said.out.splitlines()[-1] == (
+        f"stopped after step 3 of divaug, saved to {saved}; give the same command again to go on"
+    )
+    with pytest.raises(SystemExit) as end:
+        run(words)
+    assert end.value.code == 0
+    assert "from step 3" in capsys.readouterr().out
+
+
+def test_a_demo_that_cannot_be_written_says_why(tmp_path, capsys):
+    (tmp_path / "file").write_text("mine")
+    code, told = refusal(capsys, "demo", "--out", tmp_path / "file")
+    assert (code, len(told)) == (2, 1)
+    assert f"must be a folder, and {tmp_path / 'file'} is a file" in told[0]
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_the_demo_trains_at_equal_steps_and_at_equal_time_and_compares(tmp_path):

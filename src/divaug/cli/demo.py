@@ -28,13 +28,15 @@ def demo(
     from divaug.figures.canvas import save_picture
     from divaug.figures.magnitudes import draw_magnitudes
     from divaug.figures.scene import scene
+    from divaug.training.places import check_place
 
     plan(changes or ())  # a change that is refused must leave nothing behind
+    check_place(out)
     target = out / "operations.png"
     save_picture(draw_magnitudes([scene()]), target)
     typer.echo(f"wrote {target}: every operation at five magnitudes, both signs")
     # With one thread the numbers do not depend on how many cores there are, nor on their load.
     with threads(1):
-        result = demonstrate(out, changes or ())
+        result = demonstrate(out, changes or (), say=typer.echo)
     show(result.table())
     typer.echo(f"report page: {result.page}")
