@@ -6,16 +6,14 @@ from typing import Annotated
 import typer
 
 from divaug.cli.console import show
+from divaug.cli.options import Changes
 
 __all__ = ["demo"]
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("demo"),
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change all recipes: field=value.", metavar="CHANGE"),
-    ] = None,
+    changes: Changes = None,
 ) -> None:
     """Train a small network with the default augmentation and with DivAug, and compare.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from divaug.cli.console import show
-from divaug.cli.options import Data, Device
+from divaug.cli.options import Changes, Device
 
 if TYPE_CHECKING:
     from divaug.reproduction import Reproduced
@@ -26,7 +26,13 @@ def reproduce(
             show_default=False,
         ),
     ],
-    data: Data = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="An .npz file in place of the dataset, or the folder that datasets lie in; by "
+            "default where they are downloaded to."
+        ),
+    ] = None,
     source: Annotated[
         Path | None,
         typer.Option("--from", help="Only draw what the records in this folder say; run nothing."),
@@ -42,19 +48,18 @@ def reproduce(
         list[str] | None,
         typer.Option(
             help="Dataset and network, like cifar10-wide-resnet-40-2, or family and labels, like "
-            "uda-paper-1000; may be repeated."
+            "uda-paper-1000; may be repeated.",
+            metavar="ROW",
         ),
     ] = None,
     method: Annotated[
-        list[str] | None, typer.Option(help="An augmenter, like divaug; may be repeated.")
+        list[str] | None,
+        typer.Option(help="An augmenter, like divaug; may be repeated.", metavar="METHOD"),
     ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds, from 0.", min=1)] = 1,
     epochs: Annotated[int | None, typer.Option(help="Instead of the paper's.", min=1)] = None,
     scale: Annotated[float, typer.Option(help="Share of the training images.")] = 1.0,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a field of every recipe.", metavar="field=value"),
-    ] = None,
+    changes: Changes = None,
     minutes: Annotated[
         float | None,
         typer.Option(help="Save and stop after so long; go on the next time.", min=0),

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from divaug.cli.console import show
-from divaug.cli.options import Data, Device
+from divaug.cli.options import Device
 from divaug.tables import Table
 
 __all__ = ["train"]
@@ -21,10 +21,18 @@ def train(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder.", show_default=False)] = None,
-    data: Data = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="An .npz file, a folder of images (class = folder), or the folder that datasets "
+            "lie in; by default the recipe's dataset, and for a run that goes on its own data."
+        ),
+    ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a field of the recipe: field=value.", metavar="CHANGE"),
+        typer.Option(
+            "--set", help="Change a field of the recipe; may be repeated.", metavar="field=value"
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in the folder.")
