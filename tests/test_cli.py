@@ -41,6 +41,30 @@ def refusal(capsys, *words):
     return error.value.code, captured.err.splitlines()
 
 
+COMMANDS = (
+    *((name,) for name in ("operations", "preview", "demo", "train", "evaluate", "measure")),
+    ("report",),
+    ("reproduce",),
+    *(("bench", name) for name in ("operations", "select", "expand", "step")),
+)
+
+
+@pytest.mark.parametrize("words", [(), ("bench",), *COMMANDS])
+def test_help_cuts_nothing_and_gives_flags_no_value(words):
+    listed = call(*words, "--help").output
+    assert not any(line.endswith("...") for line in listed.splitlines()[1:])
+    assert "bool" not in listed.lower()
+    if "--set" in listed:
+        assert "--set field=value" in listed
+
+
+def test_the_page_says_which_benchmarks_take_threads():
+    page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+    line = next(line for line in page.splitlines() if "--threads N" in line)
+    for name in ("operations", "select", "expand", "step"):
+        assert ("--threads" in call("bench", name, "--help").output) == (f"`bench {name}`" in line)
+
+
 def test_version_and_help():
     assert call("--version").output.strip() == f"divaug {__version__}"
     listed = call("--help").output
@@ -63,6 +87,7 @@ def test_operations_lists_every_operation_of_the_space_with_its_arguments(space)
 
 def test_operations_draws_a_table_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(console_module.sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
     from divaug.cli.operations import operations
 
     operations("paper", "32x32")

@@ -16,13 +16,19 @@ import torch
 from typer.testing import CliRunner
 
 import divaug
+from divaug import demonstration
 from divaug.cli import app, run
-from divaug.recipes import RECIPES, Recipe, override, recipe
+from divaug.recipes import RECIPES, override, recipe
 from divaug.training import checkpoints
 from divaug.training.runs import read_metrics, read_recipe
-from tests.training_helpers import toy_data
+from tests.training_helpers import StopAfter, toy_data
 
-SMALL = ("--set", "epochs=2", "--set", "batch_size=8", "--set", "dataset=toy", "--device", "cpu")
+SMALL = ("--set", "epochs=2", "--set", "batch_size=8", "--device", "cpu")
+
+
+def own(data):
+    """A file as a dataset of its own."""
+    return ("--data", str(data), "--set", f"dataset={data}")
 
 
 def call(*words):
@@ -46,19 +52,21 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def finished(data, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "run"
-    result = call("train", "demo-divaug", "--out", out, "--data", data, "--seed", 3, *SMALL)
+    result = call("train", "demo-divaug", "--out", out, *own(data), "--seed", 3, *SMALL)
     assert result.exit_code == 0
     return out, result.output
 
 
-def test_training_prints_the_resolved_recipe_and_saves_it(finished):
-    out, output = finished
+def test_training_prints_the_resolved_recipe_and_saves_it(finished, data):
+    path, (out, output) = data, finished
     expected = override(
-        recipe("demo-divaug"), ["epochs=2", "batch_size=8", "dataset=toy", "seed=3"]
+        recipe("demo-divaug"), ["epochs=2", "batch_size=8", f"dataset={path}", "seed=3"]
     )
     assert read_recipe(out) == expected
     data, printed, *_ = output.splitlines()
-    assert Recipe(**json.loads(printed.removeprefix("recipe "))) == expected
+    changed = f"batch_size=8, dataset={path}, epochs=2, seed=3".split(", ")
+    assert printed.startswith(f"recipe demo-divaug: tiny-resnet-8 on {path} with divaug; changed: ")
+    assert sorted(printed.partition("changed: ")[2].partition(" (")[0].split(", ")) == changed
     assert data.startswith("data 'toy' (24 training and 12 test images, 4 classes, fingerprint ")
     assert "epoch 2/2" in output
     last = read_metrics(out)[-1]
@@ -71,7 +79,7 @@ def test_resuming_nothing_starts_and_says_so(data, tmp_path, made):
     out = tmp_path / "run"
     if made:
         out.mkdir()
-    words = ("train", "demo-divaug", "--out", out, "--data", data, *SMALL, "--set", "epochs=1")
+    words = ("train", "demo-divaug", "--out", out, *own(data), *SMALL, "--set", "epochs=1")
     output = call(*words, "--resume").output
     assert output.splitlines()[0] == f"nothing to resume in {out}, starting"
     assert len([line for line in read_metrics(out) if line["kind"] == "epoch"]) == 1
@@ -136,6 +144,7 @@ def refusal(capsys, *words):
         (("demo-divaug", "--device", "gpu"), "`device` must be"),
         (("demo-divaug", "--set", "batch_size=100000"), "`batch_size` must not exceed"),
         (("demo-divaug", "--set", "dataset=cifar11"), "unknown dataset 'cifar11'"),
+        (("demo-divaug", "--set", "dataset=foo", "--data", "{toy}"), "unknown dataset 'foo'"),
         (("demo-divaug", "--data", "{tmp}/broken.npz"), "broken.npz"),
         (("demo-divaug", "--data", "{toy}"), "the 10 classes of fashion_mnist_small"),
         (("cifar100-wide-resnet-40-2-none", "--data", "{toy}"), "the 100 classes of cifar100"),
@@ -221,6 +230,7 @@ def test_recipes_are_drawn_as_a_table_on_a_terminal(monkeypatch, capsys):
     from divaug.cli import console, train
 
     monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
     train.train("svhn", listing=True)
     drawn = capsys.readouterr().out
     assert "┃" in drawn
@@ -320,6 +330,39 @@ def test_sigterm_saves_says_so_and_resume_continues(data, tmp_path):
     assert notes == []
 
 
+def test_a_demo_that_is_stopped_says_what_is_saved_and_goes_on(tmp_path, capsys, monkeypatch):
+    words = ["demo", "--out", str(tmp_path), "--set", "epochs=1", "--set", "train_images=100"]
+    words += ["--set", "batch_size=20"]
+    train = demonstration.train
+    reporters = iter([None, StopAfter(3, signal.SIGINT)])
+
+    def interrupted(*given, **keywords):
+        return train(*given, **keywords | {"reporter": next(reporters, None)})
+
+    monkeypatch.setattr(demonstration, "train", interrupted)
+    with pytest.raises(SystemExit) as end:
+        run(words)
+    said = capsys.readouterr()
+    assert end.value.code == 130
+    assert said.err == "divaug: stopped by SIGINT\n"
+    saved = checkpoints.find(tmp_path / "divaug" / "checkpoints")[-1]
+    assert said.out.splitlines()[-1] == (
+        f"stopped after step 3 of divaug, saved to {saved}; give the same command again to go on"
+    )
+    with pytest.raises(SystemExit) as end:
+        run(words)
+    assert end.value.code == 0
+    assert "from step 3" in capsys.readouterr().out
+
+
+def test_a_demo_that_cannot_be_written_says_why(tmp_path, capsys):
+    (tmp_path / "file").write_text("mine")
+    code, told = refusal(capsys, "demo", "--out", tmp_path / "file")
+    assert (code, len(told)) == (2, 1)
+    assert f"must be a folder, and {tmp_path / 'file'} is a file" in told[0]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_the_demo_trains_at_equal_steps_and_at_equal_time_and_compares(tmp_path):
     words = ("--set", "epochs=1", "--set", "train_images=100", "--set", "batch_size=20")
     output = call("demo", "--out", tmp_path / "demo", *words).output
@@ -371,7 +414,7 @@ def test_bench_step_prints_and_writes_its_cases(monkeypatch, tmp_path):
 def test_few_labels_and_unlabelled_images(data, tmp_path):
     words = ["--objective", "uda", "--labels", 8, "--set", "epoch_steps=2", *SMALL]
     small = ["--set", "unlabelled_batch_size=8", "--set", "epochs=1", "--set", "annealing=linear"]
-    result = call("train", "demo-divaug", "--out", tmp_path / "run", "--data", data, *words, *small)
+    result = call("train", "demo-divaug", "--out", tmp_path / "run", *own(data), *words, *small)
     assert result.exit_code == 0
     saved = read_recipe(tmp_path / "run")
     assert (saved.objective, saved.labels, saved.annealing) == ("uda", 8, "linear")
@@ -379,7 +422,7 @@ def test_few_labels_and_unlabelled_images(data, tmp_path):
     assert len(json.loads(split.read_text())["labelled"]) == 8
     more = ["--split", split, "--unlabelled", data]
     again = call(
-        "train", "demo-divaug", "--out", tmp_path / "again", "--data", data, *words, *small, *more
+        "train", "demo-divaug", "--out", tmp_path / "again", *own(data), *words, *small, *more
     )
     assert again.exit_code == 0
     both = [json.loads((tmp_path / n / "split.json").read_text()) for n in ("run", "again")]
@@ -408,7 +451,7 @@ def test_few_labels_and_unlabelled_images(data, tmp_path):
 def test_few_labels_asked_for_wrongly(capsys, data, tmp_path, words, said):
     out = tmp_path / "run"
     with pytest.raises(SystemExit) as end:
-        run(["train", *words, "--out", str(out), "--data", str(data), *SMALL])
+        run(["train", *words, "--out", str(out), *own(data), *SMALL])
     assert end.value.code == 2
     assert said in capsys.readouterr().err
     assert not out.exists()
@@ -423,7 +466,7 @@ def test_unlabelled_images_that_do_not_fit_are_one_line(capsys, data, tmp_path):
         np.save(tmp_path / "more.npy", images)
         words = ["demo-divaug", "--objective", "uda", "--unlabelled", str(tmp_path / "more.npy")]
         with pytest.raises(SystemExit) as end:
-            run(["train", *words, "--out", str(tmp_path / "run"), "--data", str(data), *SMALL])
+            run(["train", *words, "--out", str(tmp_path / "run"), *own(data), *SMALL])
         assert end.value.code == 2
         told = capsys.readouterr().err.splitlines()
         assert len(told) == 1

@@ -622,12 +622,32 @@ def test_bad_npz_is_named(case, tmp_path):
     assert "toy" in str(raised.value)
 
 
-@pytest.mark.parametrize("data", [b"", b"garbage", pickle.dumps({"x": 1}), None])
-def test_damaged_npz_is_named(data, tmp_path):
+def image_bytes(kind):
+    out = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(out, kind)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "it is empty"),
+        (b"garbage", "it begins like no file of NumPy's"),
+        (pickle.dumps({"x": 1}), "it looks like a pickle"),
+        (None, "zip"),
+        *((image_bytes(k), f"it looks like a {k} image") for k in ("JPEG", "PNG", "GIF", "BMP")),
+        *((image_bytes(k), f"it looks like a {k} image") for k in ("WebP", "TIFF")),
+    ],
+    ids=lambda value: None if isinstance(value, bytes) else value,
+)
+def test_damaged_npz_is_named(data, why, tmp_path):
     path, _ = npz_file(tmp_path)
     path.write_bytes(path.read_bytes()[:-100] if data is None else data)
-    with pytest.raises(ValueError, match=r"toy\.npz is damaged"):
+    with pytest.raises(ValueError, match=r"toy\.npz is damaged") as raised:
         datasets.npz(path)
+    assert why in str(raised.value)
+    assert "a folder for each class" in str(raised.value)
+    assert "allow_pickle" not in str(raised.value)
 
 
 def test_npz_with_flipped_bytes_or_one_array_is_named(tmp_path):

@@ -2,7 +2,6 @@
 
 import errno
 import io
-import json
 import os
 import re
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import divaug
+from divaug.recipes import override, recipe
 from divaug.training.distributed import Processes
 from divaug.training.meters import Averages
 from divaug.training.progress import Bars, Lines, Silent, reporter_for
@@ -29,17 +29,28 @@ LINE = {
 
 def test_lines_tell_what_happened(capsys):
     told = Lines()
-    told.start(toy_recipe(epochs=3), 10, 0)
+    told.start(override(recipe("demo-divaug"), ["epochs=3", "seed=5"]), 10, 0)
     told.epoch(LINE)
     told.epoch(LINE | {"diversity": 0.0})
     text = capsys.readouterr().out.splitlines()
-    assert json.loads(text[0].removeprefix("recipe ")) == toy_recipe(epochs=3).to_dict()
+    assert text[0] == (
+        "recipe demo-divaug: tiny-resnet-8 on fashion_mnist_small with divaug; changed: epochs=3, "
+        "seed=5 (every field in recipe.json)"
+    )
     assert text[1] == "training for 3 epochs of 10 steps"
     assert text[2] == (
         "epoch 2/3  loss 0.5000  accuracy 25.00%  diversity 0.1250  test accuracy 75.00%  "
         "1,234 images/s  12 s"
     )
     assert "diversity" not in text[3]
+
+
+def test_one_epoch_of_one_step_is_no_plural(capsys):
+    Lines().start(toy_recipe(epochs=1), 1, 0)
+    named, plan = capsys.readouterr().out.splitlines()
+    # Of a recipe that no table has there is nothing to compare with.
+    assert named == "recipe toy: tiny-resnet-8 on toy with default (every field in recipe.json)"
+    assert plan == "training for 1 epoch of 1 step"
 
 
 class Terminal(io.StringIO):

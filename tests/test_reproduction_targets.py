@@ -12,13 +12,15 @@ from typer.testing import CliRunner
 
 from divaug.cli import app
 from divaug.reproduction import TARGETS, Work, list_target, read_store, redraw, reproduce
-from divaug.reproduction.estimates import Estimator
+from divaug.reproduction.estimates import STEP_FILE, Estimator
 from divaug.reproduction.jobs import TrainJob
 from divaug.reproduction.methods import METHODS, RULES
 from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
 from divaug.reproduction.sheets import NOT_RUN
 from divaug.reproduction.store import Store, save
 from divaug.reproduction.summaries import Summary
+from divaug.reproduction.timing import this_machine
+from divaug.reproduction.writing import markdown
 from tests.reproduction_helpers import FEW_LABELS, OPTIONS, made_run, write_data
 
 # Target → the methods run here; all others are shown as not run.
@@ -322,8 +324,8 @@ def test_without_records_nothing_is_claimed(tmp_path):
     for name in TARGETS:
         outcome, files = redraw(name, Options(), tmp_path)
         assert outcome.empty
-        assert "Nothing was run yet." in (tmp_path / name / "table.md").read_text()
-        assert not [path for path in files if path.suffix in (".svg", ".png")]
+        assert "Nothing was run yet." in markdown(outcome)
+        assert (files, list(tmp_path.iterdir())) == ([], [])
         for sheet in outcome.sheets:
             values = [value for row in sheet.rows for value in row.values()]
             assert not any(isinstance(value, Summary) for value in values)
@@ -387,6 +389,39 @@ def test_estimates_come_from_steps_timed_on_the_same_machine(work, done, tmp_pat
     assert known == pytest.approx(2 * 3 * cost.step_ms["median"] / 1000)
 
 
+def test_the_list_names_machines_that_were_timed(tmp_path, monkeypatch):
+    """Where nobody has timed a step, it says for which machines somebody has."""
+    monkeypatch.chdir(tmp_path)
+    work = Work(tmp_path / "runs", tmp_path / "results", device="cpu")
+    options = Options(methods=("randaugment", "divaug"))
+    assert "--machine" not in " ".join(list_target("supervised", options, work).notes)
+    with pytest.raises(ValueError, match=r"timed on \(none so far\), got 'foo'"):
+        list_target("supervised", options, work, "foo")
+    recipe = recipe_of(PAPER_ROW, "divaug", 0, Options())
+    case = {
+        "recipe": recipe.to_dict(),
+        "step_ms": {"median": 12.5},
+        "parts_ms": {},
+        "environment": {"gpu": "Some GPU"},
+    }
+    STEP_FILE.parent.mkdir(parents=True)
+    STEP_FILE.write_text(json.dumps({"cases": [case]}))
+    notes = " ".join(list_target("supervised", options, work).notes)
+    assert this_machine(recipe, "cpu") in notes
+    assert '--machine "Some GPU" estimates' in notes
+    rows = list_target("supervised", options, work, "Some GPU").rows
+    assert [row[3] for row in rows] == ["unknown", "about 16 min 15 s"]
+    with pytest.raises(ValueError, match=r"timed on \('Some GPU'\), got 'foo'"):
+        list_target("supervised", options, work, "foo")
+
+
+def test_the_list_does_not_send_to_itself(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    work = Work(tmp_path / "runs", tmp_path / "results", device="cpu")
+    notes = list_target("cost", Options(), work).notes
+    assert notes == ("Still to do: 1 of 1.", "1 without an estimate: only trainings have one.")
+
+
 def test_the_list_tells_what_is_done(work, done):
     table = list_target("supervised", replace(OPTIONS, seeds=2), work)
     states = [row[2] for row in table.rows]
@@ -442,12 +477,32 @@ def test_the_command_says_when_the_time_is_up(work, tmp_path):
     result = call("reproduce", "supervised", *SMALL, *where, "--minutes", 0)
     assert result.exit_code == 75
     assert "the time is up; give the same command again" in result.output
+    # Not that nothing was run: an epoch may have been.
+    assert "nothing to show yet: no job of this list has finished" in result.output
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("minutes", [-1, -0.5])
+def test_a_time_before_now_is_refused(tmp_path, minutes):
+    words = ("--minutes", minutes, "--results", tmp_path / "results", "--runs", tmp_path / "runs")
+    result = call("reproduce", "supervised", *SMALL, *words)
+    assert result.exit_code == 2
+    assert "--minutes" in result.output
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_says_which_settings_the_records_have(work, done, tmp_path):
     result = call("reproduce", "supervised", "--from", work.results, "--out", tmp_path)
-    assert "Nothing was run yet." in result.output
-    assert "other settings: fashion_mnist_small, tiny-resnet-8" in result.output
+    with pytest.raises(ValueError, match="of supervised in this setting; there are: fashion_mnist"):
+        raise result.exception
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_records_is_refused_and_left_as_it_is(tmp_path):
+    result = call("reproduce", "supervised", "--from", tmp_path)
+    with pytest.raises(ValueError, match=r"has none: they are looked for as runs/\*\.jsonl"):
+        raise result.exception
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_report_from_records_redraws_what_has_records(tmp_path):
@@ -464,6 +519,7 @@ def test_a_report_from_records_redraws_what_has_records(tmp_path):
     [
         ("reproduce", "supervized"),
         ("reproduce", "supervised", "--from", "no-such-folder"),
+        ("reproduce", "supervised", "--machine", "NVIDIA H200"),
         ("report", "--from", "no-such-folder"),
         ("report", "run", "--from", "."),
         ("report",),

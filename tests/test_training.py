@@ -21,6 +21,7 @@ import divaug
 from divaug import augmenters, models
 from divaug.augmenters import AUGMENTERS, Settings
 from divaug.datasets import order
+from divaug.measuring import measure_run
 from divaug.training import Hardware, checkpoints, train
 from divaug.training.assembly import assemble
 from divaug.training.data import default_of, load_data
@@ -490,6 +491,11 @@ def test_folders_of_images_are_streamed(tmp_path):
     recipe = toy_recipe(
         dataset=str(tmp_path / "photos"), augmenter="divaug", batch_size=4, epochs=2, log_every=9
     )
+    # More workers than cores make torch warn, which these tests take for an error.
+    many = dataclasses.replace(recipe, epochs=1, num_workers=(os.cpu_count() or 1) + 1)
+    few = run(many, tmp_path / "few", data=None)
+    assert few.step == 3
+    assert "divaug" in measure_run(few.folder, device="cpu")
     whole = run(recipe, tmp_path / "whole", data=None)
     assert (whole.step, whole.test.images) == (6, 6)
     stopped = run(recipe, tmp_path / "parts", data=None, reporter=StopAfter(4))

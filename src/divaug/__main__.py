@@ -15,7 +15,8 @@ _NEEDED = {"typer": "typer", "rich": "rich", "PIL": "pillow", "safetensors": "sa
 def main() -> None:
     """Run the command line, or say what to install for it.
 
-    Ctrl-C ends it in one line, also before the command line can listen to signals.
+    From here on Ctrl-C ends it in one line, also before the command line can listen to signals.
+    Before, while Python imports the package itself and torch with it, Ctrl-C is Python's.
     """
     try:
         _run()

@@ -4,7 +4,7 @@ Both take as many steps, and a step of DivAug takes longer. So that nobody takes
 the default augmentation is also given DivAug's time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from divaug.reporting import write_report
 from divaug.tables import Table
 from divaug.training import RunResult, train
 from divaug.training.interruption import pass_on
-from divaug.training.progress import Reporter
+from divaug.training.progress import Reporter, counted
 
 __all__ = ["Demonstration", "demonstrate", "plan"]
 
@@ -62,8 +62,8 @@ class Demonstration:
             tuple(rows),
             numeric=(1, 2, 3, 4),
             notes=(
-                f"{first.recipe.model}, {first.recipe.epochs} epochs of the part of Fashion-MNIST "
-                "that ships with the project, one seed; DivAug trains on "
+                f"{first.recipe.model}, {counted(first.recipe.epochs, 'epoch')} of the part of "
+                "Fashion-MNIST that ships with the project, one seed; DivAug trains on "
                 f"{first.recipe.num_selected} views of each image in a step.",
                 f"The last row has {_LONGER} times the epochs, about DivAug's time: where time is "
                 "what is scarce, compare DivAug with that row.",
@@ -85,6 +85,7 @@ def demonstrate(
     changes: Sequence[str] = (),
     *,
     reporter: Reporter | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Demonstration:
     """Train, measure and write the report; runs that are in the folder already are continued.
 
@@ -92,11 +93,16 @@ def demonstrate(
         out: where the runs go, each into a folder of its own, and `report.html`.
         changes: to all recipes, like "epochs=1".
         reporter: told how it goes; None for bars or lines.
+        say: told what is kept where a signal ends it.
     """
     runs = {}
     for name, (folder, recipe) in plan(changes).items():
         run = train(recipe, Path(out) / folder, resume=True, device="cpu", reporter=reporter)
         if not run.finished:
+            say(
+                f"stopped after step {run.step:,} of {folder}, saved to {run.checkpoint}; give the "
+                "same command again to go on"
+            )
             pass_on(run.signal)
         runs[name] = run
     first = next(iter(runs.values()))

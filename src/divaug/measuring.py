@@ -17,7 +17,7 @@ from divaug.training.assembly import build_augmenter
 from divaug.training.data import default_of
 from divaug.training.evaluation import prepare
 from divaug.training.feeds import Batch
-from divaug.training.hardware import Hardware
+from divaug.training.hardware import Hardware, workers
 from divaug.training.opening import open_run
 from divaug.training.ordered import Part, parts_in_order
 
@@ -232,6 +232,6 @@ def measure_run(
             hardware,
             views=views,
             epochs=measured_epochs(name, recipe.epochs),
-            num_workers=recipe.num_workers,
+            num_workers=workers(recipe.num_workers),
         )
     return result

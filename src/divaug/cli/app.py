@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 
 import typer
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     help="Automated data augmentation that follows the model.",
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its help gives flags a type, as if they took a value
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -45,14 +47,19 @@ def _top(
         typer.echo(context.get_help())
 
 
-app.command("operations")(operations.operations)
-app.command("preview")(preview.preview)
-app.command("demo")(demo.demo)
-app.command("train")(train.train)
-app.command("evaluate")(evaluate.evaluate)
-app.command("measure")(measure.measure)
-app.command("report")(report.report)
-app.command("reproduce")(reproduce.reproduce)
+# Command → its function, and its line in the list of all: theirs would be cut.
+_COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
+    "operations": (operations.operations, "List the operations and their magnitudes."),
+    "preview": (preview.preview, "Draw what operations, or DivAug, do to your images."),
+    "demo": (demo.demo, "Train a small network with and without DivAug; compare."),
+    "train": (train.train, "Train a network as a recipe says."),
+    "evaluate": (evaluate.evaluate, "Accuracy and loss of a run on the test images."),
+    "measure": (measure.measure, "Diversity and affinity of augmenters, by a run's network."),
+    "report": (report.report, "Compare runs on one page."),
+    "reproduce": (reproduce.reproduce, "Run and write a table or figure of the paper."),
+}
+for _name, (_command, _line) in _COMMANDS.items():
+    app.command(_name, short_help=_line)(_command)
 app.add_typer(bench.app, name="bench")
 
 

@@ -11,7 +11,9 @@ from divaug.cli.options import Json, Threads, prepare_file
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Measure, after checking that what is measured is right.")
+app = typer.Typer(
+    help="Measure, after checking that what is measured is right.", rich_markup_mode=None
+)
 
 
 @app.callback(invoke_without_command=True)
@@ -24,7 +26,7 @@ def _bench(context: typer.Context) -> None:
 Repeats = Annotated[int, typer.Option(help="Timed calls; the median counts.", min=3)]
 
 
-@app.command("operations")
+@app.command("operations", short_help="Operations against Pillow and torchvision.")
 def operations(json: Json = None, threads: Threads = 0, repeats: Repeats = 7) -> None:
     """Batched operations against a Pillow loop and torchvision image by image."""
     from divaug.benchmarks import harness
@@ -45,7 +47,7 @@ Device = Annotated[
 ]
 
 
-@app.command("select")
+@app.command("select", short_help="Selection against scikit-learn, or its kernel on a GPU.")
 def select(
     json: Json = None, threads: Threads = 0, repeats: Repeats = 5, device: Device = "cpu"
 ) -> None:
@@ -74,7 +76,7 @@ def _select_on_gpu(json: Path | None, _threads: int, _repeats: int) -> None:
     show(benchmark.table(result))
 
 
-@app.command("expand")
+@app.command("expand", short_help="Expansion on a GPU against the roofline and others.")
 def expand(
     json: Json = None,
     rivals: Annotated[bool, typer.Option(help="Time torchvision, Kornia and Pillow too.")] = True,
@@ -94,7 +96,7 @@ def expand(
         show(benchmark.rivals_table(result))
 
 
-@app.command("step")
+@app.command("step", short_help="The training step of recipes and its parts.")
 def step(
     recipe: Annotated[
         list[str] | None,

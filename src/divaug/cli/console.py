@@ -1,27 +1,36 @@
-"""Where tables go: a drawn one on a terminal, aligned text into files and pipes."""
+"""Where tables go: a drawn one on a terminal it fits on, aligned text anywhere else."""
 
 import sys
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table as RichTable
 
+from divaug.cli.narrow import fold_table
 from divaug.tables import Table
 
 __all__ = ["show"]
 
 
 def show(table: Table) -> None:
-    """Print a table on standard output."""
+    """Print a table on standard output; on a narrow terminal it is folded, never cut."""
     if not sys.stdout.isatty():
         print(table.to_text())
         return
-    drawn = RichTable(title=table.title or None, title_justify="left")
-    for i, name in enumerate(table.columns):
-        # The first column names the row, and a name that is broken cannot be copied.
-        drawn.add_column(name, justify="right" if i in table.numeric else "left", no_wrap=i == 0)
-    for row in table.rows:
-        drawn.add_row(*row)
-    console = Console(markup=False)
+    console, drawn = Console(markup=False), _draw(table)
+    wide = console.options.update(max_width=sys.maxsize)
+    if Measurement.get(console, wide, drawn).maximum > console.width:
+        print(fold_table(table, console.width))
+        return
     console.print(drawn)
     for note in table.notes:
         console.print(note, highlight=False)
+
+
+def _draw(table: Table) -> RichTable:
+    drawn = RichTable(title=table.title or None, title_justify="left")
+    for i, name in enumerate(table.columns):
+        drawn.add_column(name, justify="right" if i in table.numeric else "left", no_wrap=True)
+    for row in table.rows:
+        drawn.add_row(*row)
+    return drawn

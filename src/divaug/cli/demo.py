@@ -6,16 +6,14 @@ from typing import Annotated
 import typer
 
 from divaug.cli.console import show
+from divaug.cli.options import Changes
 
 __all__ = ["demo"]
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("demo"),
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change all recipes: field=value.", metavar="CHANGE"),
-    ] = None,
+    changes: Changes = None,
 ) -> None:
     """Train a small network with the default augmentation and with DivAug, and compare.
 
@@ -28,13 +26,15 @@ def demo(
     from divaug.figures.canvas import save_picture
     from divaug.figures.magnitudes import draw_magnitudes
     from divaug.figures.scene import scene
+    from divaug.training.places import check_place
 
     plan(changes or ())  # a change that is refused must leave nothing behind
+    check_place(out)
     target = out / "operations.png"
     save_picture(draw_magnitudes([scene()]), target)
     typer.echo(f"wrote {target}: every operation at five magnitudes, both signs")
     # With one thread the numbers do not depend on how many cores there are, nor on their load.
     with threads(1):
-        result = demonstrate(out, changes or ())
+        result = demonstrate(out, changes or (), say=typer.echo)
     show(result.table())
     typer.echo(f"report page: {result.page}")

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from divaug.cli.options import Data, Device
+from divaug.cli.options import Device, RunData
 
 __all__ = ["evaluate"]
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The folder of a run or a checkpoint.")],
-    data: Data = None,
+    data: RunData = None,
     device: Device = None,
 ) -> None:
     """Evaluate a run's last checkpoint, or the checkpoint given, on the whole test set."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from divaug.cli.console import show
-from divaug.cli.options import Data, Device, Json, prepare_file
+from divaug.cli.options import Device, Json, RunData, prepare_file
 from divaug.tables import Table
 
 if TYPE_CHECKING:
@@ -21,9 +21,11 @@ def measure(
     run: Annotated[Path, typer.Argument(help="The folder of a run or a checkpoint.")],
     augmenter: Annotated[
         list[str] | None,
-        typer.Option(help="An augmenter, the run's own by default; may be given again."),
+        typer.Option(
+            help="An augmenter, the run's own by default; may be repeated.", metavar="NAME"
+        ),
     ] = None,
-    data: Data = None,
+    data: RunData = None,
     views: Annotated[int, typer.Option(help="Augmented images for each original.", min=1)] = 4,
     images: Annotated[
         int, typer.Option(help="Training images to measure on, balanced; 0 for all.", min=0)

@@ -6,7 +6,17 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["Data", "Device", "Json", "Seed", "Space", "Threads", "parse_size", "prepare_file"]
+__all__ = [
+    "Changes",
+    "Device",
+    "Json",
+    "RunData",
+    "Seed",
+    "Space",
+    "Threads",
+    "parse_size",
+    "prepare_file",
+]
 
 Space: TypeAlias = Annotated[
     str, typer.Option(help="Ranges of the magnitudes: paper, released or uda.")
@@ -18,11 +28,17 @@ Json: TypeAlias = Annotated[
 Threads: TypeAlias = Annotated[
     int, typer.Option(help="Threads that torch may use; 0 for one a core.", min=0)
 ]
-Data: TypeAlias = Annotated[
+RunData: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         help="An .npz file, a folder of images (class = folder), or the folder that datasets lie "
-        "in; for a run, its own by default."
+        "in; by default what the run was trained on."
+    ),
+]
+Changes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="Change a field of every recipe; may be repeated.", metavar="field=value"
     ),
 ]
 Device: TypeAlias = Annotated[

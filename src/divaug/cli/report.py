@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from divaug.cli.options import Data
+from divaug.cli.options import RunData
 
 __all__ = ["report"]
 
@@ -22,7 +22,7 @@ def report(
     csv: Annotated[
         Path | None, typer.Option(help="Also write the table of runs as CSV to this file.")
     ] = None,
-    data: Data = None,
+    data: RunData = None,
     source: Annotated[
         Path | None,
         typer.Option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from divaug.cli.console import show
-from divaug.cli.options import Data, Device
+from divaug.cli.options import Changes, Device
 
 if TYPE_CHECKING:
     from divaug.reproduction import Reproduced
@@ -26,7 +26,13 @@ def reproduce(
             show_default=False,
         ),
     ],
-    data: Data = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="An .npz file in place of the dataset, or the folder that datasets lie in; by "
+            "default where they are downloaded to."
+        ),
+    ] = None,
     source: Annotated[
         Path | None,
         typer.Option("--from", help="Only draw what the records in this folder say; run nothing."),
@@ -42,21 +48,21 @@ def reproduce(
         list[str] | None,
         typer.Option(
             help="Dataset and network, like cifar10-wide-resnet-40-2, or family and labels, like "
-            "uda-paper-1000; may be repeated."
+            "uda-paper-1000; may be repeated.",
+            metavar="ROW",
         ),
     ] = None,
     method: Annotated[
-        list[str] | None, typer.Option(help="An augmenter, like divaug; may be repeated.")
+        list[str] | None,
+        typer.Option(help="An augmenter, like divaug; may be repeated.", metavar="METHOD"),
     ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds, from 0.", min=1)] = 1,
     epochs: Annotated[int | None, typer.Option(help="Instead of the paper's.", min=1)] = None,
     scale: Annotated[float, typer.Option(help="Share of the training images.")] = 1.0,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a field of every recipe.", metavar="field=value"),
-    ] = None,
+    changes: Changes = None,
     minutes: Annotated[
-        float | None, typer.Option(help="Save and stop after so long; go on the next time.")
+        float | None,
+        typer.Option(help="Save and stop after so long; go on the next time.", min=0),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Trainings side by side.", min=1)] = 1,
     runs: Annotated[Path, typer.Option(help="The folder of runs.")] = _RUNS,
@@ -82,6 +88,8 @@ def reproduce(
     """
     from divaug import reproduction
 
+    if machine is not None and not dry_run:
+        raise ValueError("--machine goes with --dry-run; add it, or leave both out.")
     until = None if minutes is None else time.time() + 60 * minutes
     options = reproduction.Options(
         tuple(row or ()), tuple(method or ()), seeds, epochs, scale, tuple(changes or ())
@@ -96,20 +104,33 @@ def reproduce(
         if not source.is_dir():
             raise FileNotFoundError(f"--from must be a folder of records, got {str(source)!r}.")
         outcome, files = reproduction.redraw(target, options, source, out)
+        if outcome.empty:
+            raise ValueError(_why_empty(target, source))
         _finish(reproduction.Reproduced(outcome, files=files))
-        store = reproduction.read_store(source)
-        if outcome.empty and not store.empty:
-            typer.echo(f"the records in {source} are of other settings: {store.describe()}")
         return
     _finish(reproduction.reproduce(target, options, work, out, typer.echo))
 
 
+def _why_empty(target: str, source: Path) -> str:
+    from divaug import reproduction
+
+    store = reproduction.read_store(source)
+    if store.empty:
+        return (
+            f"--from must be a folder of records, and {str(source)!r} has none: they are looked "
+            "for as runs/*.jsonl, measurements/*.json and costs/*.json in it, where `divaug "
+            "reproduce --results FOLDER` writes them."
+        )
+    there = store.describe() or "timings and measurements alone"
+    return f"no record in {str(source)!r} is of {target} in this setting; there are: {there}."
+
+
 def _finish(done: "Reproduced") -> None:
     from divaug.reproduction.work import End
-    from divaug.reproduction.writing import NOTHING, main_sheets
+    from divaug.reproduction.writing import main_sheets
 
     if done.outcome.empty:
-        typer.echo(NOTHING)
+        typer.echo("nothing to show yet: no job of this list has finished")
     else:
         for sentence in done.outcome.sentences:
             typer.echo(f"{sentence}\n")

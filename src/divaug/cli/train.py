@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from divaug.cli.console import show
-from divaug.cli.options import Data, Device
+from divaug.cli.options import Device
 from divaug.tables import Table
 
 __all__ = ["train"]
@@ -21,10 +21,18 @@ def train(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder.", show_default=False)] = None,
-    data: Data = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="An .npz file, a folder of images (class = folder), or the folder that datasets "
+            "lie in; by default the recipe's dataset, and for a run that goes on its own data."
+        ),
+    ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a field of the recipe: field=value.", metavar="CHANGE"),
+        typer.Option(
+            "--set", help="Change a field of the recipe; may be repeated.", metavar="field=value"
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in the folder.")
@@ -59,7 +67,7 @@ def train(
         raise ValueError("a recipe is missing; `divaug train --list` lists all.")
     if out is None:
         raise ValueError("--out is missing: give the folder that the run is written into.")
-    from divaug import recipes
+    from divaug import datasets, recipes
     from divaug.training import train as run
     from divaug.training.distributed import wanted
     from divaug.training.interruption import exit_code
@@ -69,6 +77,8 @@ def train(
     texts = [f"{name}={value}" for name, value in given.items() if value is not None]
     chosen = recipes.recipe(recipe or recipes.family_of(objective or ""))
     resolved = recipes.override(chosen, [*(changes or []), *texts])
+    if not resume or is_empty(out):  # a run that goes on keeps its name
+        datasets.check_name(resolved.dataset)
     first = wanted().first
     if first and resume and is_empty(out):
         typer.echo(f"nothing to resume in {out}, starting")

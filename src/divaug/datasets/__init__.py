@@ -14,7 +14,7 @@ from divaug.datasets._order import order
 from divaug.datasets._partners import MAX_PARTNERS, partners
 from divaug.datasets._statistics import STATISTICS, Statistics, channel_statistics
 from divaug.datasets._svhn import svhn
-from divaug.datasets._table import DATASETS, default_root, load
+from divaug.datasets._table import DATASETS, check_name, default_root, load
 from divaug.datasets.streaming import Stream, StreamBatch
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "StreamBatch",
     "balanced_indices",
     "channel_statistics",
+    "check_name",
     "cifar10",
     "cifar100",
     "default_root",

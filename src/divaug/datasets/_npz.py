@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from divaug.datasets._dataset import Dataset
-from divaug.datasets._numpy_files import reading
+from divaug.datasets._numpy_files import check_start, reading
 from divaug.datasets._statistics import channel_statistics, require_variation
 
 _KEYS = ("x_train", "y_train", "x_test", "y_test")
@@ -66,10 +66,12 @@ def npz(path: str | Path, *, name: str | None = None, layout: str | None = None)
 def _read(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing; give the path of an .npz file with {_KEYS}")
-    with (
-        reading(path, "a plain .npz file", f"write it again with numpy.savez and {_KEYS}"),
-        path.open("rb") as file,
-    ):
+    remedy = (
+        f"write it again with numpy.savez and {_KEYS}; images in files of their own are given as "
+        "the folder that they lie in, a folder for each class"
+    )
+    with reading(path, "a plain .npz file", remedy), path.open("rb") as file:
+        check_start(file)
         content = np.load(file, allow_pickle=False)
         if not isinstance(content, np.lib.npyio.NpzFile):
             raise ValueError("it is one array")

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 # What NumPy and the readers of zip files raise for damaged content; a byte of a zip file's header
 # decides over its compression, encryption and version, which some of these are about.
@@ -24,6 +25,38 @@ _DAMAGE = (
     zlib.error,
     lzma.LZMAError,
 )
+
+# How NumPy's files begin, archives among them.
+_NUMPY = (b"PK", b"\x93NUMPY")
+# How other files begin that people give in their place → what they are.
+_OTHERS = {
+    b"\xff\xd8\xff": "a JPEG image",
+    b"\x89PNG": "a PNG image",
+    b"GIF8": "a GIF image",
+    b"BM": "a BMP image",
+    b"RIFF": "a WebP image",
+    b"II*\0": "a TIFF image",
+    b"MM\0*": "a TIFF image",
+    b"\x89HDF": "an HDF5 file",
+    b"\x1f\x8b": "a gzip archive",
+    b"\x80": "a pickle",
+}
+
+
+def check_start(file: BinaryIO) -> None:
+    """See whether a file begins as NumPy's do: of others NumPy says that they hold pickles.
+
+    Raises:
+        ValueError: If it does not; the message says what it looks like.
+    """
+    start = file.read(max(map(len, (*_NUMPY, *_OTHERS))))
+    file.seek(0)
+    if start.startswith(_NUMPY):
+        return
+    if not start:
+        raise ValueError("it is empty")
+    found = [kind for beginning, kind in _OTHERS.items() if start.startswith(beginning)]
+    raise ValueError(f"it looks like {found[0]}" if found else "it begins like no file of NumPy's")
 
 
 @contextmanager

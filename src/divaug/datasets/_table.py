@@ -84,15 +84,30 @@ def load(
         ValueError: unknown dataset 'cifar11'; nearest: cifar10, cifar100; known: cifar10, ...
     """
     path = Path(name_or_path)
-    known = {_plain(name): load_named for name, load_named in DATASETS.items()}
-    if _plain(str(name_or_path)) in known:
+    if (load_named := _named(name_or_path)) is not None:
         folder = default_root() if root is None else Path(root)
-        return known[_plain(str(name_or_path))](folder, download=download)
+        return load_named(folder, download=download)
     if path.is_dir():
         return image_files(path) if size is None else image_folder(path, size=size)
-    if path.is_file() or len(path.parts) > 1 or path.suffix == ".npz":
-        return npz(path)
-    raise ValueError(_unknown(str(name_or_path)))
+    check_name(name_or_path)
+    return npz(path)
+
+
+def check_name(name_or_path: str | Path) -> None:
+    """See whether something names a dataset, or can be the path of one.
+
+    Raises:
+        ValueError: If it is an unknown name, and nothing lies there.
+    """
+    path = Path(name_or_path)
+    like_path = len(path.parts) > 1 or path.suffix == ".npz"
+    if not (like_path or path.exists() or _named(name_or_path)):
+        raise ValueError(_unknown(str(name_or_path)))
+
+
+def _named(name_or_path: str | Path) -> Loader | None:
+    known = {_plain(name): load_named for name, load_named in DATASETS.items()}
+    return known.get(_plain(str(name_or_path)))
 
 
 def _plain(name: str) -> str:

@@ -41,6 +41,9 @@ class Estimator:
         machine: the kind of machine, like "NVIDIA H200"; None for this one.
         steps: a file of `divaug bench step`; one that is not there says nothing.
         semi_steps: likewise, of `divaug bench step --objective uda`.
+
+    Raises:
+        ValueError: a machine that nobody has timed a step on.
     """
 
     def __init__(
@@ -53,18 +56,39 @@ class Estimator:
     ) -> None:
         self._store, self._device, self._machine = store, device, machine
         self._cases = [*_read_cases(steps), *_read_cases(semi_steps)]
+        if machine is not None and machine not in self.machines:
+            known = ", ".join(map(repr, self.machines)) or "none so far"
+            raise ValueError(
+                f"`machine` must be one that steps were timed on ({known}), got {machine!r}; leave "
+                "it out for this machine."
+            )
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The machines that somebody has timed a step on."""
+        found = {cost.machine for cost in self._store.costs.values()}
+        return tuple(sorted(found | {machine_of(case["environment"]) for case in self._cases}))
+
+    def machine(self, recipe: Recipe) -> str:
+        """The machine that the estimate for a recipe is for."""
+        return self._machine or this_machine(recipe, self._device)
 
     def seconds(self, job: Job, done: int = 0) -> float | None:
         """How long a training takes from so many epochs on; None for what nobody has timed."""
         if not isinstance(job, TrainJob):
             return None
-        milliseconds, steps = self._step(job.recipe), _epoch_steps(job.recipe)
+        milliseconds = self._step(job.recipe, self.machine(job.recipe))
+        steps = _epoch_steps(job.recipe)
         if milliseconds is None or steps is None:
             return None
         return (job.recipe.epochs - done) * steps * milliseconds / 1e3
 
-    def _step(self, recipe: Recipe) -> float | None:
-        machine = self._machine or this_machine(recipe, self._device)
+    def elsewhere(self, jobs: Sequence[TrainJob]) -> list[str]:
+        """The machines on which the step of some of these trainings was timed."""
+        recipes = [job.recipe for job in jobs]
+        return [m for m in self.machines if any(self._step(r, m) is not None for r in recipes)]
+
+    def _step(self, recipe: Recipe, machine: str) -> float | None:
         timed = [cost for cost in self._store.timed(recipe) if cost.machine == machine]
         if timed:
             return float(timed[-1].step_ms["median"])
@@ -162,15 +186,28 @@ def list_jobs(
     notes = [f"Still to do: {waiting} of {len(rows)}."]
     if total:
         notes.append(f"Trainings take about {duration(total)}, evaluations not counted.")
-    if unknown:
-        few = all(isinstance(job, TrainJob) and _few_labels(job.recipe) for job in unknown)
-        timing = f"bench step --objective uda --json {SEMI_STEP_FILE}" if few else "reproduce cost"
-        notes.append(
-            f"{len(unknown)} of unknown time: nobody has timed such a step on this machine; "
-            f"`divaug {timing}` does."
-        )
+    notes += _unknown_notes(unknown, estimator)
     if later:
         notes.append(f"{later[0].upper()}{later[1:]}.")
     return Table(
         ("", "job", "state", "time", "hash"), tuple(rows), numeric=(0, 3), notes=tuple(notes)
     )
+
+
+def _unknown_notes(unknown: Sequence[Job], estimator: Estimator) -> list[str]:
+    """Why times are unknown, and what can be done about it."""
+    trainings = [job for job in unknown if isinstance(job, TrainJob)]
+    notes = []
+    if trainings:
+        few = all(_few_labels(job.recipe) for job in trainings)
+        timing = f"bench step --objective uda --json {SEMI_STEP_FILE}" if few else "reproduce cost"
+        notes.append(
+            f"{len(trainings)} of unknown time: nobody has timed such a step on "
+            f"{estimator.machine(trainings[0].recipe)}; `divaug {timing}` does."
+        )
+        if others := estimator.elsewhere(trainings):
+            choices = " or ".join(f'--machine "{name}"' for name in others)
+            notes.append(f"Some were timed elsewhere: {choices} estimates for that machine.")
+    if rest := len(unknown) - len(trainings):
+        notes.append(f"{rest} without an estimate: only trainings have one.")
+    return notes

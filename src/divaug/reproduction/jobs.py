@@ -20,6 +20,7 @@ from divaug.training import checkpoints, train
 from divaug.training.distributed import Processes
 from divaug.training.environment import environment
 from divaug.training.hardware import Hardware
+from divaug.training.progress import counted
 from divaug.training.runs import read_metrics, read_recipe
 
 __all__ = ["Job", "MeasureJob", "TrainJob", "begun", "trained_again"]
@@ -66,8 +67,9 @@ class TrainJob:
     @property
     def label(self) -> str:
         """The recipe's name, epochs and seed."""
-        steps = f" of {self.recipe.epoch_steps:,} steps" if self.recipe.epoch_steps else ""
-        length = f"{self.recipe.epochs} epochs{steps}"
+        steps = self.recipe.epoch_steps
+        length = counted(self.recipe.epochs, "epoch")
+        length += f" of {counted(steps, 'step')}" if steps else ""
         return f"train {self.recipe.name}, {length}, seed {self.recipe.seed}"
 
     def done(self, store: Store) -> bool:

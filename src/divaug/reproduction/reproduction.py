@@ -71,10 +71,10 @@ def redraw(
     """Write a target's tables, figures and page from records; needs neither data nor GPU.
 
     Returns:
-        What the records come to, and the files.
+        What the records come to, and the files; none where no record is of the target.
     """
     outcome = target(name).outcome(options, read_store(results))
-    return outcome, write_outcome(outcome, out or results / name)
+    return outcome, [] if outcome.empty else write_outcome(outcome, out or results / name)
 
 
 def redraw_all(results: Path, options: Options | None = None) -> dict[str, list[Path]]:

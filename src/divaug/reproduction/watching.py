@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from divaug.recipes import Recipe
-from divaug.training.progress import Silent
+from divaug.training.progress import Silent, counted
 
 __all__ = ["Watch"]
 
@@ -34,7 +34,7 @@ class Watch(Silent):
         self._recipe = recipe
         self._begin()
         going = f"goes on at step {step:,}" if step else "begins"
-        self.note(f"{going}: {recipe.epochs} epochs of {steps} steps")
+        self.note(f"{going}: {counted(recipe.epochs, 'epoch')} of {counted(steps, 'step')}")
 
     def advance(self) -> None:
         """Ask once when it is time."""

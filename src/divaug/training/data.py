@@ -10,7 +10,7 @@ from torch import Tensor
 
 from divaug import datasets, default_augmentation
 from divaug.datasets import Dataset, Identity, ImageFiles
-from divaug.datasets._numpy_files import reading
+from divaug.datasets._numpy_files import check_start, reading
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.recipes import Recipe
 
@@ -197,6 +197,7 @@ def _array(path: Path) -> Tensor:
         reading(path, "an .npy file of numbers", "write it again with numpy.save"),
         path.open("rb") as file,
     ):
+        check_start(file)
         found = np.load(file, allow_pickle=False)
     # An archive under that name has no dtype.
     kind = getattr(found, "dtype", type(found).__name__)

@@ -130,7 +130,7 @@ class Streamed:
             size=size,
             channels=len(files.mean),
             seed=recipe.seed,
-            num_workers=recipe.num_workers,
+            num_workers=workers(recipe.num_workers),
         ).to(device)
         self._stream = Stream(
             files.train,

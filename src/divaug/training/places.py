@@ -9,7 +9,7 @@ from divaug.training.locks import LOCK, Lock
 from divaug.training.metrics import read_metrics
 from divaug.training.runs import read_recipe, read_result
 
-__all__ = ["HARMLESS", "check_folder", "is_empty"]
+__all__ = ["HARMLESS", "check_folder", "check_place", "is_empty"]
 
 #: Fields of a recipe that a resumed run may change: they decide what is written and how fast, and
 #: never what is trained.
@@ -34,7 +34,7 @@ def check_folder(folder: Path, recipe: Recipe, resume: bool, lock: Lock | None =
             lost.
     """
     if lock is not None:
-        _check_permission(folder)
+        check_place(folder)
     if is_empty(folder):
         return
     if not resume:
@@ -62,8 +62,14 @@ def is_empty(folder: Path) -> bool:
     return not folder.exists() or all(path.name == LOCK for path in folder.iterdir())
 
 
-def _check_permission(folder: Path) -> None:
-    """Notice before the work begins what would end it at its first line."""
+def check_place(folder: Path) -> None:
+    """Notice before the work begins what would end it at its first line.
+
+    Raises:
+        FileExistsError: it is a file.
+        NotADirectoryError: it lies below something that is no folder.
+        PermissionError: nothing can be written there.
+    """
     there = folder
     while not os.path.lexists(there) and there != there.parent:
         there = there.parent

@@ -1,11 +1,10 @@
 """Telling people how a run goes: bars on a terminal, plain lines anywhere else."""
 
 import importlib.util
-import json
 import sys
 from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
-from divaug.recipes import Recipe
+from divaug.recipes import RECIPES, Recipe
 from divaug.training.distributed import Processes
 from divaug.training.meters import Averages
 from divaug.training.voice import Voice
@@ -13,7 +12,7 @@ from divaug.training.voice import Voice
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-__all__ = ["Bars", "Lines", "Reporter", "Silent", "reporter_for"]
+__all__ = ["Bars", "Lines", "Reporter", "Silent", "counted", "reporter_for"]
 
 
 class Reporter(Protocol):
@@ -60,10 +59,27 @@ class Silent:
         """Nothing."""
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    Example:
+        >>> counted(1, "epoch"), counted(1200, "step")
+        ('1 epoch', '1,200 steps')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def _plan(recipe: Recipe, steps: int, step: int) -> str:
-    fields = json.dumps(recipe.to_dict())
-    done = f", from step {step}" if step else ""
-    return f"recipe {fields}\ntraining for {recipe.epochs} epochs of {steps} steps{done}"
+    """What is trained, shortly: the run's `recipe.json` has every field."""
+    known = RECIPES.get(recipe.name)
+    changes = known.differences(recipe) if known else {}
+    changed = ", ".join(f"{name}={new}" for name, (_, new) in changes.items())
+    done = f", from step {step:,}" if step else ""
+    return (
+        f"recipe {recipe.name}: {recipe.model} on {recipe.dataset} with {recipe.augmenter}"
+        f"{f'; changed: {changed}' if changed else ''} (every field in recipe.json)\n"
+        f"training for {counted(recipe.epochs, 'epoch')} of {counted(steps, 'step')}{done}"
+    )
 
 
 def _sentence(line: dict[str, Any], epochs: int) -> str:
