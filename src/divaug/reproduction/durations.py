@@ -6,7 +6,8 @@ from typing import Any
 from divaug.reporting.table import duration
 from divaug.reproduction.methods import method
 from divaug.reproduction.outcomes import provenance
-from divaug.reproduction.records import RunRecord, setting_of
+from divaug.reproduction.places import setting_of
+from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import Absent, Column, Sheet, number
 from divaug.reproduction.summaries import Summary, summarize
 from divaug.training.clock import KINDS

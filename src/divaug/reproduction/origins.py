@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from divaug.reproduction.records import machine_of
+from divaug.reproduction.places import machine_of
 
 __all__ = ["changed_place", "command_of", "origin", "place_of", "short_commit", "versions_of"]
 
