@@ -119,7 +119,9 @@ def test_kernels_are_imported_only_where_they_are_chosen():
     users = {
         module for module in CORE if any(name.startswith("kernels") for name in imported(module))
     } - {module for module in CORE if module.startswith("kernels")}
-    assert users == {"expansion", "rendering", "selection"}
+    # The source asks for the names of backends alone, to refuse others when it is made.
+    assert users == {"expansion", "rendering", "selection", "source"}
+    assert {n for n in imported("source") if n.startswith("kernels")} == {"kernels"}
 
 
 @pytest.mark.parametrize(

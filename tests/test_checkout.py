@@ -73,4 +73,4 @@ def test_a_copy_that_nobody_told_says_so(tmp_path, monkeypatch):
 
 def test_benchmarks_shorten_it(monkeypatch):
     monkeypatch.setattr(harness, "commit", lambda: "0123456789abcdef+changes")
-    assert harness.environment()["commit"] == "0123456789ab+"
+    assert harness.environment()["commit"] == "0123456789ab+changes"

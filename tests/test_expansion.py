@@ -252,6 +252,8 @@ def test_the_count_of_live_bytes_counts():
     ({"dtype": torch.int64, "default": cifar10()}, ValueError, "`dtype`"),
     ({"default": DefaultAugmentation((0.5,), (0.5,))}, ValueError, "1 channels"),
     ({"policy": policies.PBA()}, ValueError, "epoch"),
+    ({"epoch": "x"}, ValueError, "`epoch`"),
+    ({"epoch": torch.zeros(2)}, ValueError, "`epoch`"),
     ({"policy": "RandAugment"}, TypeError, "`policy`"),
     ({"images": IMAGES[0]}, ValueError, "four axes"),
     ({"images": IMAGES.int()}, TypeError, "uint8"),

@@ -10,7 +10,7 @@ from divaug.measuring import Measurement
 from divaug.recipes import recipe
 from divaug.reproduction.formats import from_text, to_text
 from divaug.reproduction.jobs import MeasureJob
-from divaug.reproduction.places import portable
+from divaug.reproduction.machines import portable
 from divaug.reproduction.records import CostRecord, MeasurementRecord
 from divaug.reproduction.store import read_store, save
 from tests.reproduction_helpers import DATA, PLACE, RECIPE, made_run

@@ -72,11 +72,11 @@ def test_evaluation_sees_every_image_once_in_order(files):
 
 
 def test_global_generators_are_left_alone(files):
-    torch_before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    torch_before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002 (the global generator is the subject)
     for workers in (0, 1):
         list(Stream(files, 8, size=16, num_workers=workers).epoch(0))
     assert torch.equal(torch.get_rng_state(), torch_before)
-    np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002 (as above)
 
 
 def _failure(stream: Stream) -> str:

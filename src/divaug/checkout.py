@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-__all__ = ["VARIABLE", "commit", "processor"]
+__all__ = ["VARIABLE", "commit", "processor", "shortened"]
 
 #: Tells a copy without history, an archive or a container, which commit it is a copy of.
 VARIABLE = "DIVAUG_COMMIT"
@@ -35,6 +35,17 @@ def commit(root: Path = _ROOT) -> str | None:
         return _git(root, "rev-parse", "HEAD") + ("+changes" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return _told()
+
+
+def shortened(number: str) -> str:
+    """A commit in twelve digits, with the mark of changed sources.
+
+    Example:
+        >>> shortened("0123456789abcdef+changes")
+        '0123456789ab+changes'
+    """
+    digits, plus, changes = number.partition("+")
+    return f"{digits[:12]}{plus}{changes}"
 
 
 def _told() -> str | None:

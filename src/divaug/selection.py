@@ -22,7 +22,7 @@ from divaug.operations.checks import unknown_name
 from divaug.products import products_and_sums
 from divaug.randomness import Purpose, Stream, check_index, check_seed, check_step
 
-__all__ = ["MAX_SUBSETS", "METHODS", "Method", "check_backend", "select", "squared_distances"]
+__all__ = ["MAX_SUBSETS", "METHODS", "Method", "select", "squared_distances"]
 
 MAX_CANDIDATES = 64
 #: The most subsets that are tried one by one.
@@ -210,15 +210,6 @@ def select(
     xp = np if probs.device.type == "cpu" else torch
     words = stream.words(Purpose.SELECTION, 1, num_selected)[0][:, 0]
     return torch.as_tensor(rule.run(xp, probs, num_selected, _arrays(xp, words.T)))
-
-
-def check_backend(backend: object) -> None:
-    """Refuse a backend that no tensors could be worked on with, before there are any."""
-    if backend is not None and backend not in kernels.BACKENDS:
-        raise ValueError(
-            f"`backend` must be one of {kernels.BACKENDS} or None, got {backend!r}; the device is "
-            "that of the images."
-        )
 
 
 def _arrays(xp: Any, tensor: Tensor) -> Any:

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from divaug.default_augmentation import DefaultAugmentation, plain
 from divaug.expansion import expand
+from divaug.kernels import check_backend
 from divaug.operations.checks import check_images
 from divaug.policies import Policy
-from divaug.policies.checks import check_epoch, check_whole
+from divaug.policies.checks import check_whole
 from divaug.randomness import check_seed
 from divaug.records import Record, Sums
-from divaug.selection import check_backend
 from divaug.subpolicies import SubPolicies
 
 __all__ = ["Source", "check_batch", "check_dtype", "repeat_labels"]
@@ -65,8 +65,6 @@ class Source:
     ) -> tuple[Tensor, SubPolicies]:
         """The candidates of this step, `[B,E,C,H,W]`, and their sub-policies."""
         check_batch(images)
-        if epoch is not None:
-            check_epoch(epoch)
         with torch.inference_mode(False):  # a later call outside that mode adds to it
             self.step = self.step.to(images.device)
         return expand(

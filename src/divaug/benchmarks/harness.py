@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from divaug.checkout import commit, processor
+from divaug.checkout import commit, processor, shortened
 from divaug.training.files import replace_text
 
 __all__ = [
@@ -52,15 +52,9 @@ def environment() -> dict[str, Any]:
         "system": platform.system(),
         "python": platform.python_version(),
         "packages": found,
-        "commit": _short_commit(),
+        "commit": shortened(number) if (number := commit()) else None,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }
-
-
-def _short_commit() -> str | None:
-    """Twelve digits of the commit, with "+" after them where sources were changed since."""
-    number, plus, _ = (commit() or "").partition("+")
-    return number[:12] + plus or None
 
 
 def place(env: dict[str, Any]) -> str:

@@ -7,7 +7,14 @@ from functools import lru_cache
 
 import torch
 
-__all__ = ["BACKENDS", "KERNEL_OPERATIONS", "has_shared_atomics", "use_triton", "without_kernel"]
+__all__ = [
+    "BACKENDS",
+    "KERNEL_OPERATIONS",
+    "check_backend",
+    "has_shared_atomics",
+    "use_triton",
+    "without_kernel",
+]
 
 BACKENDS = ("torch", "triton")
 #: The operations that the kernels know, in the order of the ids they know them by.
@@ -54,6 +61,15 @@ def _obstacle(device: torch.device) -> str | None:
     return None
 
 
+def check_backend(backend: object) -> None:
+    """Refuse what is no backend; whether a known one can run hangs on the tensors."""
+    if backend is not None and backend not in BACKENDS:
+        raise ValueError(
+            f"`backend` must be one of {BACKENDS} or None, got {backend!r}; the device is that of "
+            "the images."
+        )
+
+
 def use_triton(backend: str | None, device: torch.device, lacking: str | None = None) -> bool:
     """Whether the Triton kernel is to be used.
 
@@ -65,8 +81,7 @@ def use_triton(backend: str | None, device: torch.device, lacking: str | None = 
     Raises:
         ValueError: for an unknown name, or a forced "triton" that cannot run, with the reason.
     """
-    if backend is not None and backend not in BACKENDS:
-        raise ValueError(f"`backend` must be one of {BACKENDS} or None, got {backend!r}.")
+    check_backend(backend)
     if backend == "torch":
         return False
     reason = lacking or _obstacle(device)

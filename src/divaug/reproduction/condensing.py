@@ -8,8 +8,8 @@ from typing import Any
 
 from divaug.reporting.lines import parse_epoch
 from divaug.reproduction.identity import split_mark
+from divaug.reproduction.machines import portable
 from divaug.reproduction.methods import method
-from divaug.reproduction.places import portable
 from divaug.reproduction.records import EpochRecord, FewLabels, RunRecord
 from divaug.training.runs import read_metrics, read_recipe
 from divaug.training.splits import SPLIT, Split

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from divaug.reporting.table import duration
+from divaug.reproduction.machines import setting_of
 from divaug.reproduction.methods import method
 from divaug.reproduction.outcomes import provenance
-from divaug.reproduction.places import setting_of
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import Absent, Column, Sheet, number
 from divaug.reproduction.summaries import Summary, summarize

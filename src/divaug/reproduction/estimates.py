@@ -10,9 +10,9 @@ from divaug.objectives import OBJECTIVES
 from divaug.recipes import Recipe
 from divaug.reporting.table import duration
 from divaug.reproduction.jobs import Job, TrainJob
+from divaug.reproduction.machines import machine_of
 from divaug.reproduction.methods import Method, method
 from divaug.reproduction.options import TRAIN_IMAGES
-from divaug.reproduction.places import machine_of
 from divaug.reproduction.store import Store
 from divaug.reproduction.timing import this_machine
 from divaug.tables import Table

@@ -11,8 +11,8 @@ from divaug.measuring import measure_run, measured_epochs
 from divaug.recipes import Recipe
 from divaug.reproduction.condensing import condense, note_neighbours
 from divaug.reproduction.identity import measurement_hash, run_hash
+from divaug.reproduction.machines import portable
 from divaug.reproduction.methods import SCORERS
-from divaug.reproduction.places import portable
 from divaug.reproduction.records import MeasurementRecord
 from divaug.reproduction.store import Store, read_store, save
 from divaug.reproduction.watching import Watch

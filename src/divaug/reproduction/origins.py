@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from divaug.reproduction.places import machine_of
+from divaug.checkout import shortened
+from divaug.reproduction.machines import machine_of
 
 __all__ = ["changed_place", "command_of", "origin", "place_of", "short_commit", "versions_of"]
 
@@ -62,14 +63,13 @@ def changed_place(starts: Sequence[Environment]) -> bool:
 
 
 def short_commit(environment: Environment) -> str:
-    """The commit in twelve digits, with the mark of a changed checkout.
+    """The commit in twelve digits, with the mark of changed sources.
 
     Example:
-        >>> short_commit({"commit": "0123456789abcdef+changes"})
-        '0123456789ab+changes'
+        >>> short_commit({"commit": "0123456789abcdef+changes"}), short_commit({})
+        ('0123456789ab+changes', 'unknown')
     """
-    number, plus, changes = str(environment.get("commit") or "unknown").partition("+")
-    return f"{number[:12]}{plus}{changes}"
+    return shortened(str(environment.get("commit") or "unknown"))
 
 
 def command_of(environment: Environment) -> str:

@@ -15,7 +15,7 @@ from divaug.measuring import Measurement
 from divaug.recipes import Recipe
 from divaug.reporting.lines import Kept
 from divaug.reproduction.identity import cost_hash, measurement_hash, run_hash
-from divaug.reproduction.places import machine_of, setting_of
+from divaug.reproduction.machines import machine_of, setting_of
 
 __all__ = [
     "CostRecord",

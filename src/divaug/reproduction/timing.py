@@ -15,8 +15,8 @@ from divaug.benchmarks.harness import peak_bytes
 from divaug.benchmarks.random_data import random_data
 from divaug.benchmarks.step import Ready
 from divaug.recipes import Recipe
+from divaug.reproduction.machines import machine_of, portable, setting_of
 from divaug.reproduction.options import TRAIN_IMAGES
-from divaug.reproduction.places import machine_of, portable, setting_of
 from divaug.reproduction.records import CostRecord
 from divaug.training.assembly import assemble
 from divaug.training.distributed import Processes
