@@ -7,6 +7,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from divaug.checks import check_number
 from divaug.constants import constant
 from divaug.operations.occlusion import square_mask
 from divaug.photometric import (
@@ -17,7 +18,6 @@ from divaug.photometric import (
     jitter_in_groups,
     photograph,
 )
-from divaug.policies.checks import check_number
 from divaug.randomness import Purpose, Stream, below, uniform
 
 __all__ = [

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from divaug.policies.checks import check_whole
+from divaug.checks import check_whole
 from divaug.selection import MAX_SUBSETS
 
 __all__ = [

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from divaug.checks import check_whole
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.checks import unknown_name
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
-from divaug.policies.checks import check_whole
 from divaug.records import Record
 from divaug.scoring import check_model, dtype_of, score
 from divaug.selection import MAX_CANDIDATES, METHODS, select

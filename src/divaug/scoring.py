@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from divaug.policies.checks import check_whole
+from divaug.checks import check_whole
 
 __all__ = ["check_model", "dtype_of", "evaluating", "logits_of", "score"]
 

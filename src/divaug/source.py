@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from divaug.checks import check_whole
 from divaug.default_augmentation import DefaultAugmentation, plain
 from divaug.expansion import expand
 from divaug.kernels import check_backend
 from divaug.operations.checks import check_images
 from divaug.policies import Policy
-from divaug.policies.checks import check_whole
 from divaug.randomness import check_seed
 from divaug.records import Record, Sums
 from divaug.subpolicies import SubPolicies

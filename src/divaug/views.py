@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from divaug.checks import check_whole
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.policies import Identity, Policy
 from divaug.policies.base import check_policy
-from divaug.policies.checks import check_whole
 from divaug.records import Record
 from divaug.source import Source, check_dtype, repeat_labels
 

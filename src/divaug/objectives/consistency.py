@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from divaug.policies.checks import check_number
+from divaug.checks import check_number
 
 __all__ = ["confident", "consistency_loss", "divergence", "pseudo_label_loss", "sharpen"]
 

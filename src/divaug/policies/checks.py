@@ -1,39 +1,23 @@
 """The settings of a policy, which may come from a person's file: one check for each kind."""
 
-import math
 from collections.abc import Collection, Sequence
 
 import torch
 from torch import Tensor
 
+from divaug.checks import check_whole
 from divaug.operations.checks import unknown_name
 from divaug.operations.further import EVERY
 from divaug.operations.magnitude import Range, Side
 from divaug.operations.table import Operation
 
-__all__ = [
-    "check_epoch",
-    "check_extra",
-    "check_fits",
-    "check_name",
-    "check_number",
-    "check_whole",
-]
+__all__ = ["check_epoch", "check_extra", "check_fits", "check_name"]
 
 
 def check_name(kind: str, value: object, known: Collection[str]) -> None:
     """Refuse what is not one of the known names, whatever its type."""
     if not isinstance(value, str) or value not in known:
         raise ValueError(unknown_name(kind, value, tuple(known)))
-
-
-def check_whole(setting: str, value: object, low: int, high: int | None = None) -> None:
-    """Refuse what is not a whole number from `low` to `high`; None for no upper end."""
-    top = math.inf if high is None else high
-    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= top:
-        return
-    rule = f"of at least {low}" if high is None else f"in [{low}, {high}]"
-    raise ValueError(f"`{setting}` must be a whole number {rule}, got {value!r}.")
 
 
 def check_epoch(epoch: object) -> None:
@@ -46,13 +30,6 @@ def check_epoch(epoch: object) -> None:
             "`epoch` must be a whole number or an integer tensor of one element, got a tensor of "
             f"shape {tuple(epoch.shape)} and {epoch.dtype}."
         )
-
-
-def check_number(what: str, value: object, low: float, high: float) -> None:
-    """Refuse what is not a number from `low` to `high`; NaN is none."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
-        return
-    raise ValueError(f"{what} must be a number in [{low:g}, {high:g}], got {value!r}.")
 
 
 def check_extra(extra: object) -> None:

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from divaug.checks import check_whole
 from divaug.data_files import read_data
 from divaug.operations.table import TABLE
 from divaug.policies.base import Policy
-from divaug.policies.checks import check_epoch, check_name, check_whole
+from divaug.policies.checks import check_epoch, check_name
 from divaug.policies.levels import CIFAR_LEVELS
 from divaug.policies.table import Choice, Entry, Partners, PolicyTable, compile_table, finish
 from divaug.randomness import Purpose, Stream, Words, uniform

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from divaug.checks import check_number
 from divaug.data_files import read_data
 from divaug.operations.magnitude import space_of
 from divaug.policies.base import TablePolicy, frozen
-from divaug.policies.checks import check_name, check_number
+from divaug.policies.checks import check_name
 from divaug.policies.levels import CIFAR_LEVELS, FAST_LEVELS, IMAGENET_LEVELS, LevelMap
 from divaug.policies.table import Entry
 

@@ -7,11 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from divaug.checks import check_number, check_whole
 from divaug.data_files import read_data
 from divaug.operations.magnitude import NO_MAGNITUDE, Range, read_ranges, space_of
 from divaug.operations.table import Operation
 from divaug.policies.base import Policy, TablePolicy, frozen
-from divaug.policies.checks import check_extra, check_fits, check_name, check_number, check_whole
+from divaug.policies.checks import check_extra, check_fits, check_name
 from divaug.policies.levels import CIFAR_LEVELS
 from divaug.policies.table import Entry, Partners, PolicyTable
 from divaug.randomness import Stream
