@@ -21,6 +21,7 @@ from divaug.cli import app, run
 from divaug.recipes import RECIPES, override, recipe
 from divaug.training import checkpoints
 from divaug.training.runs import read_metrics, read_recipe
+from tests.test_cli import refusal
 from tests.training_helpers import StopAfter, toy_data
 
 SMALL = ("--set", "epochs=2", "--set", "batch_size=8", "--device", "cpu")
@@ -121,14 +122,6 @@ def test_reporting_writes_the_files_asked_for(finished, data, tmp_path):
     assert f">{accuracy}<" in files[0].read_text(encoding="utf-8")
     assert f"| {accuracy} |" in files[1].read_text(encoding="utf-8")
     assert "Classes from the top: " in files[0].read_text(encoding="utf-8")  # --data was read
-
-
-def refusal(capsys, *words):
-    with pytest.raises(SystemExit) as error:
-        run([str(word) for word in words])
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    return error.value.code, captured.err.splitlines()
 
 
 @pytest.mark.parametrize(
