@@ -5,10 +5,12 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 import torch
 from PIL import Image
+from typer.models import OptionInfo
 from typer.testing import CliRunner
 
 from divaug import __main__ as entry
@@ -47,6 +49,17 @@ COMMANDS = (
     ("reproduce",),
     *(("bench", name) for name in ("operations", "select", "expand", "step")),
 )
+
+
+@pytest.mark.parametrize("name", [words[0] for words in COMMANDS if len(words) == 1])
+def test_options_with_a_metavar_say_their_name_themselves(name):
+    """Typer 0.27.0 names an option after its metavar where its name is left to be inferred."""
+    (command,) = (each for each in app.registered_commands if each.name == name)
+    for parameter, hint in get_type_hints(command.callback, include_extras=True).items():
+        for option in getattr(hint, "__metadata__", ()):
+            if isinstance(option, OptionInfo) and option.metavar:
+                # In an annotation the first word given lies where the default would.
+                assert str(option.default).startswith("--"), parameter
 
 
 @pytest.mark.parametrize("words", [(), ("bench",), *COMMANDS])

@@ -22,7 +22,9 @@ def measure(
     augmenter: Annotated[
         list[str] | None,
         typer.Option(
-            help="An augmenter, the run's own by default; may be repeated.", metavar="NAME"
+            "--augmenter",
+            help="An augmenter, the run's own by default; may be repeated.",
+            metavar="NAME",
         ),
     ] = None,
     data: RunData = None,

@@ -47,6 +47,7 @@ def reproduce(
     row: Annotated[
         list[str] | None,
         typer.Option(
+            "--row",
             help="Dataset and network, like cifar10-wide-resnet-40-2, or family and labels, like "
             "uda-paper-1000; may be repeated.",
             metavar="ROW",
@@ -54,7 +55,9 @@ def reproduce(
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="An augmenter, like divaug; may be repeated.", metavar="METHOD"),
+        typer.Option(
+            "--method", help="An augmenter, like divaug; may be repeated.", metavar="METHOD"
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds, from 0.", min=1)] = 1,
     epochs: Annotated[int | None, typer.Option(help="Instead of the paper's.", min=1)] = None,
