@@ -3,13 +3,14 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: help demo test format lint types unit docs mutants bench figures clean
+.PHONY: help demo test format lint types unit docs mutants lowest bench figures clean
 
 help:
 	@echo "make demo     run the main job on data that ships with the project"
 	@echo "make test     format check, lint, types and all tests"
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make mutants  check that the tests of the operations can fail (minutes)"
+	@echo "make lowest   all tests with the lowest versions that are promised to work (minutes)"
 	@echo "make docs     build the documentation under docs/_build/html"
 	@echo "make bench    measure on this machine and bring README and docs up to date"
 	@echo "make figures  draw the pictures of README and docs anew"
@@ -44,6 +45,14 @@ format: .venv/ready
 mutants: .venv/ready
 	$(PY) tests/mutants.py
 
+# Old releases of others call what newer ones of a third have deprecated: that is not ours to mend.
+lowest:
+	$(PYTHON) -m venv .venv-lowest
+	$(PYTHON) tools/lowest.py > .venv-lowest/constraints.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint .venv-lowest/constraints.txt --editable '.[train,test]'
+	.venv-lowest/bin/python -m pytest -n 2 -q -W ignore::DeprecationWarning
+
 docs: .venv/ready
 	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	$(PY) -m sphinx -W -b html docs docs/_build/html
@@ -57,4 +66,4 @@ figures: .venv/ready
 	$(PY) tools/draw_figures.py
 
 clean:
-	rm -rf .venv demo docs/_build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-lowest demo docs/_build .mypy_cache .ruff_cache .pytest_cache

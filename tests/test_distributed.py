@@ -203,10 +203,10 @@ def test_two_processes_stop_together_and_continue_to_the_same_bits(tmp_path):
     metrics, begun = tmp_path / "parts" / "metrics.jsonl", time.monotonic()
     while not (metrics.exists() and metrics.stat().st_size):
         assert stopped.poll() is None
-        assert time.monotonic() - begun < 60
+        assert time.monotonic() - begun < 120
         time.sleep(0.02)
     stopped.send_signal(signal.SIGTERM)
-    stopped.communicate(timeout=60)
+    stopped.communicate(timeout=120)
     saved = [path.name for path in checkpoints.find(tmp_path / "parts" / "checkpoints")]
     assert len(saved) == 1
     assert saved[0] < "step-00000030"

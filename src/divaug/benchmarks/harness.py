@@ -110,7 +110,10 @@ def peak_bytes(run: Callable[[], object]) -> int:
     # The profiler reports machines without a GPU as an error; this variable is its own switch.
     os.environ.setdefault("KINETO_LOG_LEVEL", "9")
     activities = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
+    # One cycle is all there is; torch 2.11 warns about further ones unless events are kept.
+    with torch.profiler.profile(
+        activities=activities, profile_memory=True, acc_events=True
+    ) as profile:
         result = run()
     del result
     with tempfile.TemporaryDirectory() as folder:

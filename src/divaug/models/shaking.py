@@ -130,19 +130,28 @@ def seed_noise(network: nn.Module, seed: int, first_position: int = 0) -> None:
             module.first_position = first_position
 
 
+def _times(x: Tensor, factor: Tensor) -> Tensor:
+    """Multiply in the finer type of the two, round to that of ``x``."""
+    product = x * factor
+    # A conversion that converts nothing returns its argument, and where a Function returns an alias
+    # of what it made, torch.compile of torch 2.11 gives zero for the gradient
+    # (https://github.com/pytorch/pytorch/issues/180642).
+    return product if product.dtype == x.dtype else product.to(x.dtype)
+
+
 class _Scale(torch.autograd.Function):
     """Multiply by one factor going forward and by another one going backward."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, forward_factor: Tensor, backward_factor: Tensor) -> Tensor:
         ctx.save_for_backward(backward_factor)
-        return (x * forward_factor).to(x.dtype)
+        return _times(x, forward_factor)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None, None]:
         (grad,) = grad_outputs
         (backward_factor,) = ctx.saved_tensors
-        return (grad * backward_factor).to(grad.dtype), None, None
+        return _times(grad, backward_factor), None, None
 
 
 def scale(x: Tensor, forward_factor: Tensor, backward_factor: Tensor) -> Tensor:
