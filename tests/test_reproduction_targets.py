@@ -37,7 +37,7 @@ METHODS_RUN = {
 }
 # Name → its figures.
 FIGURES = {
-    "supervised": {f"rules-{DEMO_ROW}"},
+    "supervised": {f"accuracy-{DEMO_ROW}", f"rules-{DEMO_ROW}"},
     "random-baseline": {f"rules-{DEMO_ROW}", f"choice-{DEMO_ROW}"},
     "evolution": {"evolution-operations", "evolution-probability"},
     "diversity": {"diversity"},

@@ -9,10 +9,13 @@ from matplotlib.ticker import MaxNLocator
 
 from divaug.reporting.plots import COLORS, STYLES, draw_axes
 
-__all__ = ["Line", "Point", "bars", "lines", "scatter", "which_seed"]
+__all__ = ["LEGEND", "Line", "Point", "bars", "lines", "scatter", "which_seed"]
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_LEGEND = {"fontsize": 8, "frameon": False}
+_FAINT = "#9aa1ad"
+
+#: How the legends of all figures look.
+LEGEND = {"fontsize": 8, "frameon": False}
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()
         loc="outside lower center",
         ncols=columns,
         handletextpad=0.3,
-        **_LEGEND,
+        **LEGEND,
     )
     return figure
 
@@ -138,7 +141,7 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
     for next_place, line in enumerate(found):
         i = next_place if line.place is None else line.place
         xs, ys = zip(*line.points, strict=True)
-        color = "#9aa1ad" if line.faint else COLORS[i % len(COLORS)]
+        color = _FAINT if line.faint else COLORS[i % len(COLORS)]
         axes.plot(
             xs,
             ys,
@@ -154,7 +157,7 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
             axes.errorbar(xs, ys, line.errors, fmt="none", ecolor=color, capsize=3, lw=1.2)
     if whole:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    figure.legend(loc="outside lower center", ncols=columns, handlelength=2.2, **_LEGEND)
+    figure.legend(loc="outside lower center", ncols=columns, handlelength=2.2, **LEGEND)
     return figure
 
 
@@ -176,7 +179,7 @@ def bars(stacks: Mapping[str, Mapping[str, float]], x: str) -> Figure:
         left = [a + b for a, b in zip(left, widths, strict=True)]
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
-    figure.legend(loc="outside lower center", ncols=4, handlelength=1.2, **_LEGEND)
+    figure.legend(loc="outside lower center", ncols=4, handlelength=1.2, **LEGEND)
     return figure
 
 
@@ -191,4 +194,4 @@ def _columns(labels: Sequence[str]) -> int:
 
 
 def _shade(i: int) -> str:
-    return (*COLORS, "#9aa1ad", "#20242c")[i % (len(COLORS) + 2)]
+    return (*COLORS, _FAINT, "#20242c")[i % (len(COLORS) + 2)]

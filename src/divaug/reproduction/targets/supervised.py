@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from divaug.reproduction import paper
+from divaug.reproduction.dots import Values, dots
 from divaug.reproduction.drawing import Point, scatter
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.methods import METHODS, RULES, place_of
@@ -48,7 +49,11 @@ def _analyse(findings: Findings) -> Outcome:
     rows = findings.rows()
     runs = runs_behind(findings, rows)
     sheets = (*(row_sheet(findings, row) for row in rows), *_compared(findings, rows))
-    drawings = tuple(drawing for row in rows for drawing in draw_rules(findings, row))
+    drawings = tuple(
+        drawing
+        for row in rows
+        for drawing in (*_draw_accuracies(findings, row), *draw_rules(findings, row))
+    )
     return Outcome(
         TARGET.name,
         TARGET.title,
@@ -117,6 +122,24 @@ def _claims(findings: Findings, row: str) -> list[Claim]:
             found = replace(found, numbers=f"{found.numbers}; the paper {printed}")
         claims.append(found)
     return claims
+
+
+def _draw_accuracies(findings: Findings, row: str) -> list[Drawing]:
+    """The accuracies of all seeds, by method, with what the paper has; none for a single method."""
+    rows = []
+    for name in findings.methods:
+        values = [100 * run.accuracy for run in findings.runs(row, name)]
+        printed = paper.printed(row, name)
+        if values:
+            label = f"{findings.title(row, name)} (n = {len(values)})"
+            theirs = printed.accuracy if printed else None
+            place = place_of(name) if name in RULES else None
+            rows.append(Values(label, values, theirs, place))
+    if len(rows) < 2:
+        return []
+    title = f"Test accuracy by method, {row}"
+    figure = dots(rows, "test accuracy of the last epoch, %")
+    return [Drawing(f"accuracy-{row}", title, f"{title}: a dot for each seed", figure)]
 
 
 def draw_rules(findings: Findings, row: str) -> list[Drawing]:
