@@ -146,7 +146,7 @@ def test_reproduction_is_called_by_the_command_line_alone():
     users = {
         module for module in MODULES if any(n.startswith("reproduction") for n in imported(module))
     } - {module for module in MODULES if module.startswith("reproduction")}
-    assert users == {"cli.report", "cli.reproduce"}
+    assert users == {"cli.records", "cli.report", "cli.reproduce"}
 
 
 def test_the_public_names_are_exactly_these():

@@ -498,15 +498,23 @@ def test_the_command_says_which_settings_the_records_have(work, done, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_without_records_is_refused_and_left_as_it_is(tmp_path):
-    result = call("reproduce", "supervised", "--from", tmp_path)
+@pytest.mark.parametrize("words", [("reproduce", "supervised"), ("report",)])
+def test_a_folder_without_records_is_refused_and_left_as_it_is(tmp_path, words):
+    result = call(*words, "--from", tmp_path)
     with pytest.raises(ValueError, match=r"has none: they are looked for as runs/\*\.jsonl"):
         raise result.exception
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_report_from_records_of_other_settings_says_which_they_are(tmp_path):
+    save(tmp_path, made_run(3))
+    result = call("report", "--from", tmp_path)
+    with pytest.raises(ValueError, match="of the paper's settings; there are: cifar10"):
+        raise result.exception
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
 def test_a_report_from_records_redraws_what_has_records(tmp_path):
-    assert "nothing was run yet" in call("report", "--from", tmp_path).output
     save(tmp_path, made_run(200))
     result = call("report", "--from", tmp_path)
     assert result.exit_code == 0

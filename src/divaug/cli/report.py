@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from divaug.cli.options import RunData
+from divaug.cli.records import check_folder, why_nothing
 
 __all__ = ["report"]
 
@@ -49,10 +50,9 @@ def _report_records(source: Path, runs: list[Path]) -> None:
 
     if runs:
         raise ValueError("--from takes the place of RUN...; give one of the two.")
-    if not source.is_dir():
-        raise FileNotFoundError(f"--from must be a folder of records, got {str(source)!r}.")
+    check_folder(source)
     written = redraw_all(source)
+    if not written:
+        raise ValueError(why_nothing(source, "the paper's settings"))
     for name, files in written.items():
         typer.echo(f"wrote {len(files)} files to {source / name}")
-    if not written:
-        typer.echo(f"nothing was run yet: {source} has no record of the paper's setting")

@@ -8,6 +8,7 @@ import typer
 
 from divaug.cli.console import show
 from divaug.cli.options import Changes, Device
+from divaug.cli.records import check_folder, why_nothing
 
 if TYPE_CHECKING:
     from divaug.reproduction import Reproduced
@@ -104,28 +105,13 @@ def reproduce(
         show(reproduction.list_target(target, options, work, machine))
         return
     if source is not None:
-        if not source.is_dir():
-            raise FileNotFoundError(f"--from must be a folder of records, got {str(source)!r}.")
+        check_folder(source)
         outcome, files = reproduction.redraw(target, options, source, out)
         if outcome.empty:
-            raise ValueError(_why_empty(target, source))
+            raise ValueError(why_nothing(source, f"{target} in this setting"))
         _finish(reproduction.Reproduced(outcome, files=files))
         return
     _finish(reproduction.reproduce(target, options, work, out, typer.echo))
-
-
-def _why_empty(target: str, source: Path) -> str:
-    from divaug import reproduction
-
-    store = reproduction.read_store(source)
-    if store.empty:
-        return (
-            f"--from must be a folder of records, and {str(source)!r} has none: they are looked "
-            "for as runs/*.jsonl, measurements/*.json and costs/*.json in it, where `divaug "
-            "reproduce --results FOLDER` writes them."
-        )
-    there = store.describe() or "timings and measurements alone"
-    return f"no record in {str(source)!r} is of {target} in this setting; there are: {there}."
 
 
 def _finish(done: "Reproduced") -> None:
