@@ -47,7 +47,9 @@ STAGES = (
 )
 RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
 # What kernels may look up: numbers and tables, never a stage that calls them.
-KERNELS_MAY_IMPORT = ("kernels", "randomness", "fixed_point", "operations", "policies.table")
+KERNELS_MAY_IMPORT = (
+    "kernels", "randomness", "fixed_point", "operations", "policies.table", "policies.schedule",
+)  # fmt: skip
 PUBLIC = [
     "DefaultAugmentation",
     "DivAug",

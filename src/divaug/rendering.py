@@ -8,8 +8,8 @@ from torch import Tensor
 
 from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, finish
 from divaug.operations.execution import transform_in_place
-from divaug.operations.table import Operation
-from divaug.policies import Policy
+from divaug.operations.table import TABLE, Operation
+from divaug.policies import PBA, Policy
 from divaug.policies.base import TablePolicy
 from divaug.policies.table import Partners
 from divaug.randomness import Stream
@@ -65,8 +65,9 @@ def draw_in_kernel(
     partners: Partners,
     epoch: int | Tensor | None,
 ) -> tuple[SubPolicies, DefaultDraws | None]:
-    """As `draw`, in one kernel where the policy is a table and the default augmentation simple."""
+    """As `draw`, in kernels where the policy is a table or PBA's and the default one simple."""
     from divaug.kernels.draw import draw_kernel
+    from divaug.kernels.schedule import draw_schedule
 
     table = None
     operations: tuple[Operation, ...] = ()
@@ -78,8 +79,12 @@ def draw_in_kernel(
     simple = default is not None and default.photometric is None
     wanted = (default.padding, default.flip, size) if default is not None and simple else None
     drawn, placed = draw_kernel(stream, candidates, size, table, partners, wanted)
-    if table:
-        fields: list[Any] = [*drawn, operations]
+    fields: list[Any] = [*drawn, operations] if table else []
+    if isinstance(policy, PBA) and type(policy).draw is PBA.draw:
+        when, schedule = policy.check_epoch(epoch), policy.schedule(*size, stream.index.device)
+        drawn = draw_schedule(stream, candidates, size, schedule, partners, when)
+        fields = [*drawn, tuple(TABLE.values())]
+    if fields:
         subpolicies = SubPolicies(*fields)
     else:
         subpolicies = policy.draw(stream, candidates, size, partners, epoch)

@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from divaug.kernels.finishing import finish, sub_policies
 from divaug.kernels.launching import Launcher
 from divaug.kernels.philox import below, philox, uniform
 from divaug.policies.table import Partners
@@ -16,22 +17,9 @@ from divaug.randomness import MASK, Purpose, Stream
 __all__ = ["draw_kernel"]
 
 _OPERATION = tl.constexpr(int(Purpose.OPERATION))
-_PLACE = tl.constexpr(int(Purpose.PLACE))
 _CROP = tl.constexpr(int(Purpose.CROP))
 _CUTOUT = tl.constexpr(int(Purpose.CUTOUT))
 BLOCK = 128
-
-
-@triton.jit
-def _argument(magnitude, sign, signed, rounding, floats, mask):
-    """Compute base + sign·(offset + slope·m), rounded, at least the minimum; see `arguments_of`."""
-    strength = tl.load(floats + 6, mask=mask, other=0.0) * magnitude
-    strength = tl.load(floats + 5, mask=mask, other=0.0) + strength
-    turned = strength * tl.where(signed == 1, sign, 1.0)
-    value = tl.load(floats + 4, mask=mask, other=0.0) + turned
-    value = tl.where(rounding == 1, tl.floor(value), value)
-    value = tl.where(rounding == 2, tl.ceil(value - 0.5), value)
-    return tl.maximum(value, tl.load(floats + 7, mask=mask, other=0.0))
 
 
 @triton.jit
@@ -58,18 +46,11 @@ def _draw_operations(
     fraction = tl.where(levels > 0, level, uniform(m_word))
     m = tl.load(nums + 3, mask=mask, other=0.0) * fraction
     m = tl.load(nums + 2, mask=mask, other=0.0) + m
-    sign_word, y, x, partner_word = philox(seed_low, seed_high, sample, now, place, _PLACE)
-    sign = tl.where(sign_word >= 2147483648, -1.0, 1.0)
-    other = below(partner_word, tl.maximum(pool - 1, 1))
-    other = tl.where((pool > 1) & (other >= own), other + 1, other)
-    tl.store(operation + i, op, mask=mask)
-    tl.store(applied + i, ((uniform(coin) < p) & (op >= 0)).to(tl.uint8), mask=mask)
-    tl.store(argument + i, _argument(m, sign, signed, rounding, nums, mask), mask=mask)
-    tl.store(center + 2 * i, below(y, H).to(tl.int32), mask=mask)
-    tl.store(center + 2 * i + 1, below(x, W).to(tl.int32), mask=mask)
-    tl.store(partner + i, other, mask=mask)
-    tl.store(probability + i, p, mask=mask)
-    tl.store(magnitude + i, m, mask=mask)
+    used = (uniform(coin) < p) & (op >= 0)
+    finish(
+        i, mask, sample, now, seed_low, seed_high, place, own, op, signed, rounding, nums, p, m,
+        used, pool, H, W, operation, applied, argument, center, partner, probability, magnitude,
+    )  # fmt: skip
 
 
 @triton.jit(
@@ -148,14 +129,11 @@ def draw_kernel(
         return torch.empty(shape, dtype=dtype, device=device)
 
     K = table[0].shape[1] if table else 0
-    whole, real = torch.int32, torch.float32
-    drawn = [
-        empty(whole, B, E, K), empty(torch.bool, B, E, K), empty(real, B, E, K),
-        empty(whole, B, E, K, 2), empty(torch.int64, B, E, K), empty(real, B, E, K),
-        empty(real, B, E, K),
-    ] if table else []  # fmt: skip
+    drawn = sub_policies(B, E, K, device) if table else []
     placed = (
-        [empty(whole, B, E, 2), empty(torch.bool, B, E), empty(whole, B, E, 2)] if default else []
+        [empty(torch.int32, B, E, 2), empty(torch.bool, B, E), empty(torch.int32, B, E, 2)]
+        if default
+        else []
     )
     work = max(B * E * K if table else 0, B * E if default else 0)
     if not work:

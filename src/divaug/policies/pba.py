@@ -13,15 +13,12 @@ from divaug.operations.table import TABLE
 from divaug.policies.base import Policy
 from divaug.policies.checks import check_epoch, check_name
 from divaug.policies.levels import CIFAR_LEVELS
-from divaug.policies.table import Choice, Entry, Partners, PolicyTable, compile_table, finish
+from divaug.policies.schedule import AT_MOST, MOST_OPERATIONS, Schedule
+from divaug.policies.table import Choice, Entry, Partners, compile_table, finish
 from divaug.randomness import Purpose, Stream, Words, uniform
 from divaug.subpolicies import SubPolicies
 
 __all__ = ["PBA"]
-
-# Chances that at most 0 and at most 1 operations are applied; otherwise at most 2.
-_AT_MOST = (0.2, 0.5)
-MOST_OPERATIONS = 2
 
 
 @dataclass(frozen=True)
@@ -70,6 +67,21 @@ class PBA(Policy):
         data: list[dict[str, Any]] = read_data("pba.json")["schedules"][self.dataset]["segments"]
         return [[entry(*one) for one in s["copy_1"] + s["copy_2"]] for s in data]
 
+    def schedule(self, height: int, width: int, device: torch.device) -> Schedule:
+        """The schedule for images of that size, on a device; made once."""
+        return _compiled(self, height, width, device)
+
+    def check_epoch(self, epoch: int | Tensor | None) -> int | Tensor:
+        """The epoch, which a schedule cannot do without.
+
+        Raises:
+            ValueError: there is none, or it is none.
+        """
+        if epoch is None:
+            raise ValueError("PBA is a schedule: pass `epoch`, the number of the current epoch.")
+        check_epoch(epoch)
+        return epoch
+
     def draw(
         self,
         stream: Stream,
@@ -79,17 +91,13 @@ class PBA(Policy):
         epoch: int | Tensor | None = None,
     ) -> SubPolicies:
         """Draw `candidates` sub-policies for every sample at that epoch: `[B,E,2]`."""
-        if epoch is None:
-            raise ValueError("PBA is a schedule: pass `epoch`, the number of the current epoch.")
-        check_epoch(epoch)
-        table, segment_of_epoch = _compiled(self, *size, stream.index.device)
+        when = self.check_epoch(epoch)
+        *tables, segment_of_epoch = self.schedule(*size, stream.index.device)
         last = len(segment_of_epoch) - 1
-        when = torch.as_tensor(epoch, device=stream.index.device).clamp(0, last)
+        when = torch.as_tensor(when, device=stream.index.device).clamp(0, last)
         # Indexing with a tensor of no axes would make the host wait for its value.
         segment = segment_of_epoch.index_select(0, when.view(1))
-        all_integers, all_floats = (
-            part.index_select(0, segment)[0] for part in (table.integers, table.floats)
-        )
+        all_integers, all_floats = (part.index_select(0, segment)[0] for part in tables)
         entry, used = self._walk(stream, candidates, all_floats[:, 0])
         integers, floats = all_integers[entry], all_floats[entry]
         chosen = Choice(
@@ -105,7 +113,7 @@ class PBA(Policy):
         """The entries applied first in a random order, `[B,E,2]`, and whether there are so many."""
         count_word = stream.words(Purpose.COUNT, candidates, 1)[0]
         drawn = uniform(count_word)
-        count = sum((drawn >= chance).to(torch.int64) for chance in _AT_MOST)
+        count = sum((drawn >= chance).to(torch.int64) for chance in AT_MOST)
         keys = _per_entry(stream.words(Purpose.SHUFFLE, candidates, 8), len(p))
         order = keys.argsort(stable=True, dim=-1)
         coins = uniform(_per_entry(stream.words(Purpose.COIN, candidates, 8), len(p)))
@@ -122,8 +130,7 @@ def _per_entry(words: Words, entries: int) -> Tensor:
 
 
 @lru_cache(maxsize=32)
-def _compiled(
-    policy: PBA, height: int, width: int, device: torch.device
-) -> tuple[PolicyTable, Tensor]:
-    table = compile_table(policy.segments(), joint=True, height=height, width=width)
-    return table.to(device), torch.tensor(policy.segment_of_epoch(), device=device)
+def _compiled(policy: PBA, height: int, width: int, device: torch.device) -> Schedule:
+    table = compile_table(policy.segments(), joint=True, height=height, width=width).to(device)
+    of_epoch = torch.tensor(policy.segment_of_epoch(), device=device)
+    return Schedule(table.integers, table.floats, of_epoch)
