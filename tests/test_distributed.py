@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -267,6 +268,24 @@ def test_a_port_in_use_is_one_clear_error(monkeypatch, tmp_path):
                 reporter=Silent(),
             )
     assert not (tmp_path / "run").exists()
+
+
+def test_threads_that_need_the_interpreter_get_it_before_the_group_is_destroyed(monkeypatch):
+    """Gloo's threads let go of their last message with it; torch waits for them holding it."""
+    begin, let_go, seen = threading.Event(), threading.Event(), []
+    for name in ("init_process_group", "destroy_process_group"):
+        monkeypatch.setattr(torch.distributed, name, lambda *_, **__: seen.append(let_go.is_set()))
+    thread = threading.Thread(target=lambda: (begin.wait(), let_go.set()))
+    thread.start()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(30)  # nobody gets the interpreter unless it is given up
+    try:
+        with joined(Processes(0, 2), torch.device("cpu")):
+            begin.set()
+    finally:
+        sys.setswitchinterval(before)
+        thread.join()
+    assert seen == [False, True]
 
 
 def test_one_process_joins_nobody():

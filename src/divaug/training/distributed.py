@@ -1,6 +1,7 @@
 """Several processes, started by torchrun: who is who, and what they share."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,12 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 __all__ = ["Processes", "joined", "share_buffers", "wanted"]
+
+
+# Seconds for gloo's threads to let go of the last message, which they do after it has arrived, and
+# for which they need the interpreter. Before torch 2.14 a group that is destroyed meanwhile waits
+# for them without giving it up: for ever (https://github.com/pytorch/pytorch/issues/56297).
+_LETTING_GO = 0.1
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,8 @@ def joined(processes: Processes, device: torch.device) -> Iterator[None]:
     try:
         yield
     finally:
+        if backend == "gloo":
+            time.sleep(_LETTING_GO)
         dist.destroy_process_group()
 
 
