@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from divaug import __main__ as entry
 from divaug import __version__
-from divaug.cli import app, run
+from divaug.cli import app, bench, run
 from divaug.cli import console as console_module
 from divaug.cli.options import parse_size
 from divaug.models import build
@@ -52,10 +52,11 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("name", [words[0] for words in COMMANDS if len(words) == 1])
-def test_options_with_a_metavar_say_their_name_themselves(name):
+@pytest.mark.parametrize("words", COMMANDS)
+def test_options_with_a_metavar_say_their_name_themselves(words):
     """Typer 0.27.0 names an option after its metavar where its name is left to be inferred."""
-    (command,) = (each for each in app.registered_commands if each.name == name)
+    group = app if len(words) == 1 else bench.app
+    (command,) = (each for each in group.registered_commands if each.name == words[-1])
     for parameter, hint in get_type_hints(command.callback, include_extras=True).items():
         for option in getattr(hint, "__metadata__", ()):
             if isinstance(option, OptionInfo) and option.metavar:

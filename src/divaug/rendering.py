@@ -69,28 +69,30 @@ def draw_in_kernel(
     from divaug.kernels.draw import draw_kernel
     from divaug.kernels.schedule import draw_schedule
 
-    table = None
-    operations: tuple[Operation, ...] = ()
+    device, table = stream.index.device, None
     # A subclass that draws in its own way keeps that way.
     if isinstance(policy, TablePolicy) and type(policy).draw is TablePolicy.draw:
-        compiled = policy.table(*size, stream.index.device)
-        table = (compiled.integers, compiled.floats, compiled.joint)
-        operations = compiled.operations
+        table = policy.table(*size, device)
     simple = default is not None and default.photometric is None
     wanted = (default.padding, default.flip, size) if default is not None and simple else None
     drawn, placed = draw_kernel(stream, candidates, size, table, partners, wanted)
-    fields: list[Any] = [*drawn, operations] if table else []
-    if isinstance(policy, PBA) and type(policy).draw is PBA.draw:
-        when, schedule = policy.check_epoch(epoch), policy.schedule(*size, stream.index.device)
-        drawn = draw_schedule(stream, candidates, size, schedule, partners, when)
-        fields = [*drawn, tuple(TABLE.values())]
-    if fields:
-        subpolicies = SubPolicies(*fields)
+    if table:
+        subpolicies = _sub_policies(drawn, table.operations)
+    elif isinstance(policy, PBA) and type(policy).draw is PBA.draw:
+        schedule = policy.schedule(*size, device)
+        drawn = draw_schedule(stream, candidates, size, schedule, partners, epoch)
+        subpolicies = _sub_policies(drawn, tuple(TABLE.values()))
     else:
         subpolicies = policy.draw(stream, candidates, size, partners, epoch)
     if wanted:
         return subpolicies, DefaultDraws(*placed)
     return subpolicies, default.draw(stream, candidates, size) if default else None
+
+
+def _sub_policies(drawn: list[Any], operations: tuple[Operation, ...]) -> SubPolicies:
+    """The tensors that a kernel has drawn, in their order, and the table that their ids are of."""
+    fields = [*drawn, operations]
+    return SubPolicies(*fields)
 
 
 def _empty(

@@ -6,9 +6,10 @@ interpreter truncates where it casts to bfloat16, so that dtype is compared on a
 
 import sys
 
+import pytest
 import torch
 
-from divaug import SubPolicies, kernels, operations, policies, replay
+from divaug import SubPolicies, expand, kernels, operations, policies, replay
 from divaug.kernels import candidates
 from divaug.operations.magnitude import argument
 from tests.reference import kernel_cases
@@ -74,11 +75,30 @@ def compare_between_fences():
                 assert torch.equal(found, expected)
 
 
+def compare_numbers_in_tensors():
+    """Step and epoch as tensors, which a captured graph reads anew, are the numbers they hold."""
+    images = kernel_cases.images_of((3, 3, 4, 5), 7)
+    for policy in (policies.Uniform(), policies.PBA()):
+        first, second = (
+            expand(images, 5, policy, step=kind(11), epoch=kind(70), backend="triton")
+            for kind in (int, torch.tensor)
+        )
+        assert first[1].equal(second[1]), policy
+        assert torch.equal(first[0], second[0]), policy
+
+
+def refuse_a_schedule_without_epoch():
+    with pytest.raises(ValueError, match="pass `epoch`"):
+        expand(torch.zeros(1, 3, 4, 4, dtype=torch.uint8), 2, policies.PBA(), backend="triton")
+
+
 def main():
     assert kernels.use_triton("triton", torch.device("cpu"))
     for seed, (name, case) in enumerate(kernel_cases.SMALL.items()):
         compare(name, case, seed)
     compare_all_pairs()
+    compare_numbers_in_tensors()
+    refuse_a_schedule_without_epoch()
     # The path of large images, made to serve small ones; fewer programs, since each one is slow.
     candidates.FUSED_PIXELS, candidates.PROGRAMS = 16, 3
     for which, share in candidates.SHARES.items():

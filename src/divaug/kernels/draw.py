@@ -11,7 +11,7 @@ from torch import Tensor
 from divaug.kernels.finishing import finish, sub_policies
 from divaug.kernels.launching import Launcher
 from divaug.kernels.philox import below, philox, uniform
-from divaug.policies.table import Partners
+from divaug.policies.table import Partners, PolicyTable
 from divaug.randomness import MASK, Purpose, Stream
 
 __all__ = ["draw_kernel"]
@@ -105,7 +105,7 @@ def draw_kernel(
     stream: Stream,
     candidates: int,
     size: tuple[int, int],
-    table: tuple[Tensor, Tensor, bool] | None,
+    table: PolicyTable | None,
     partners: Partners,
     default: tuple[int, float, tuple[int, int]] | None,
 ) -> tuple[list[Any], list[Any]]:
@@ -115,8 +115,7 @@ def draw_kernel(
         stream: seed, step and samples.
         candidates: E.
         size: height and width of the images.
-        table: integers `[R,K,4]`, floats `[R,K,8]` and whether rows are joint; None to draw no
-            sub-policies.
+        table: what sub-policies are drawn from; None to draw none.
         partners: where second images are drawn from.
         default: padding, flip chance and output size; None to draw no default augmentation.
 
@@ -125,16 +124,12 @@ def draw_kernel(
     """
     B, E, device = stream.index.shape[0], candidates, stream.index.device
 
-    def empty(dtype: torch.dtype, *shape: int) -> Tensor:
-        return torch.empty(shape, dtype=dtype, device=device)
+    def empty(dtype: torch.dtype, *more: int) -> Tensor:
+        return torch.empty((B, E, *more), dtype=dtype, device=device)
 
-    K = table[0].shape[1] if table else 0
+    K = table.num_operations if table else 0
     drawn = sub_policies(B, E, K, device) if table else []
-    placed = (
-        [empty(torch.int32, B, E, 2), empty(torch.bool, B, E), empty(torch.int32, B, E, 2)]
-        if default
-        else []
-    )
+    placed = [empty(torch.int32, 2), empty(torch.bool), empty(torch.int32, 2)] if default else []
     work = max(B * E * K if table else 0, B * E if default else 0)
     if not work:
         return drawn, placed
@@ -146,17 +141,18 @@ def draw_kernel(
     step = stream.step if isinstance(stream.step, Tensor) else nothing
     now = 0 if isinstance(stream.step, Tensor) else stream.step & MASK
     drawer = _drawer(
-        max(K, 1), bool(table and table[2]), table is not None, partners.own is None,
+        max(K, 1), bool(table and table.joint), table is not None, partners.own is None,
         default is not None, on_device,
     )  # fmt: skip
     drawer(
         -(-work // BLOCK),
         (
-            stream.index, step, *(table[:2] if table else (nothing, nothing)), *sub, *end,
+            stream.index, step, *((table.integers, table.floats) if table else (nothing, nothing)),
+            *sub, *end,
             nothing if partners.own is None else partners.own,
         ),
         (
-            now, stream.seed & MASK, stream.seed >> 32, B, E, table[0].shape[0] if table else 1,
+            now, stream.seed & MASK, stream.seed >> 32, B, E, table.num_rows if table else 1,
             partners.count, *size, 2 * padding + 1, *out, float(chance),
         ),
     )  # fmt: skip

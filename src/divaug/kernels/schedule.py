@@ -10,7 +10,7 @@ from torch import Tensor
 from divaug.kernels.finishing import finish, sub_policies
 from divaug.kernels.launching import Launcher
 from divaug.kernels.philox import philox, uniform
-from divaug.policies.schedule import AT_MOST, MOST_OPERATIONS, Schedule
+from divaug.policies.schedule import AT_MOST, MOST_OPERATIONS, Schedule, needed_epoch
 from divaug.policies.table import Partners
 from divaug.randomness import MASK, Purpose, Stream
 
@@ -105,7 +105,7 @@ def draw_schedule(
     size: tuple[int, int],
     schedule: Schedule,
     partners: Partners,
-    epoch: int | Tensor,
+    epoch: int | Tensor | None,
 ) -> list[Tensor]:
     """Draw sub-policies from the entries of an epoch.
 
@@ -115,18 +115,19 @@ def draw_schedule(
         size: height and width of the images.
         schedule: the entries, and which of them an epoch has.
         partners: where second images are drawn from.
-        epoch: which one; beyond the schedule it is the last.
+        epoch: which one, and there must be one; beyond the schedule it is the last.
 
     Returns:
         The tensors of `SubPolicies` in their order, `[B,E,2]`.
     """
     B, device = stream.index.shape[0], stream.index.device
+    when = needed_epoch(epoch)
     integers, floats, segment_of_epoch = schedule
     drawn = sub_policies(B, candidates, MOST_OPERATIONS, device)
     if not B * candidates:
         return drawn
     nothing, entries = stream.index, integers.shape[1]
-    at = (stream.step, epoch if isinstance(epoch, int) else epoch.to(device, torch.int64))
+    at = (stream.step, when.to(device, torch.int64) if isinstance(when, Tensor) else when)
     tensors = [one if isinstance(one, Tensor) else nothing for one in at]
     numbers = [0 if isinstance(one, Tensor) else one for one in at]
     drawer = _drawer(

@@ -11,9 +11,9 @@ from divaug.checks import check_whole
 from divaug.data_files import read_data
 from divaug.operations.table import TABLE
 from divaug.policies.base import Policy
-from divaug.policies.checks import check_epoch, check_name
+from divaug.policies.checks import check_name
 from divaug.policies.levels import CIFAR_LEVELS
-from divaug.policies.schedule import AT_MOST, MOST_OPERATIONS, Schedule
+from divaug.policies.schedule import AT_MOST, MOST_OPERATIONS, Schedule, needed_epoch
 from divaug.policies.table import Choice, Entry, Partners, compile_table, finish
 from divaug.randomness import Purpose, Stream, Words, uniform
 from divaug.subpolicies import SubPolicies
@@ -71,17 +71,6 @@ class PBA(Policy):
         """The schedule for images of that size, on a device; made once."""
         return _compiled(self, height, width, device)
 
-    def check_epoch(self, epoch: int | Tensor | None) -> int | Tensor:
-        """The epoch, which a schedule cannot do without.
-
-        Raises:
-            ValueError: there is none, or it is none.
-        """
-        if epoch is None:
-            raise ValueError("PBA is a schedule: pass `epoch`, the number of the current epoch.")
-        check_epoch(epoch)
-        return epoch
-
     def draw(
         self,
         stream: Stream,
@@ -91,7 +80,7 @@ class PBA(Policy):
         epoch: int | Tensor | None = None,
     ) -> SubPolicies:
         """Draw `candidates` sub-policies for every sample at that epoch: `[B,E,2]`."""
-        when = self.check_epoch(epoch)
+        when = needed_epoch(epoch)
         *tables, segment_of_epoch = self.schedule(*size, stream.index.device)
         last = len(segment_of_epoch) - 1
         when = torch.as_tensor(when, device=stream.index.device).clamp(0, last)

@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-__all__ = ["AT_MOST", "MOST_OPERATIONS", "Schedule"]
+from divaug.policies.checks import check_epoch
+
+__all__ = ["AT_MOST", "MOST_OPERATIONS", "Schedule", "needed_epoch"]
 
 #: Chances that at most 0 and at most 1 operations are applied; otherwise at most 2.
 AT_MOST = (0.2, 0.5)
@@ -23,3 +25,15 @@ class Schedule(NamedTuple):
     integers: Tensor
     floats: Tensor
     segment_of_epoch: Tensor
+
+
+def needed_epoch(epoch: int | Tensor | None) -> int | Tensor:
+    """The epoch, which a schedule cannot do without.
+
+    Raises:
+        ValueError: there is none, or it is no number of an epoch.
+    """
+    if epoch is None:
+        raise ValueError("PBA is a schedule: pass `epoch`, the number of the current epoch.")
+    check_epoch(epoch)
+    return epoch

@@ -13,12 +13,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-__all__ = ["COLORS", "STYLES", "Picture", "draw_axes", "finish", "of_picture", "styles_of"]
+__all__ = [
+    "COLORS",
+    "INK",
+    "SOFT",
+    "STYLES",
+    "Picture",
+    "draw_axes",
+    "finish",
+    "of_picture",
+    "styles_of",
+]
 
 #: Okabe and Ito's colours, told apart with any kind of colour vision; without yellow and black.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 STYLES = ("-", "--", "-.", ":")
-_INK, _SOFT, _GRID = "#20242c", "#5b6270", "#e3e6eb"
+#: The colour of text, and that of what stands back behind it.
+INK, SOFT = "#20242c", "#5b6270"
+_GRID = "#e3e6eb"
 _DPI = 180
 
 
@@ -63,15 +75,15 @@ def draw_axes(x: str, y: str, height: float = 3.0) -> tuple[Figure, Axes]:
     """A figure with one pair of labelled axes."""
     figure = Figure(figsize=(5.0, height), layout="constrained", facecolor="white")
     axes = figure.add_subplot()
-    axes.set_xlabel(x, color=_SOFT)
-    axes.set_ylabel(y, color=_SOFT)
-    axes.tick_params(colors=_INK, labelsize=9, length=3, color=_SOFT)
+    axes.set_xlabel(x, color=SOFT)
+    axes.set_ylabel(y, color=SOFT)
+    axes.tick_params(colors=INK, labelsize=9, length=3, color=SOFT)
     axes.grid(color=_GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
-        axes.spines[side].set_color(_SOFT)
+        axes.spines[side].set_color(SOFT)
     return figure, axes
 
 

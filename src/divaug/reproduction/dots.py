@@ -9,12 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from divaug.reporting.plots import COLORS, draw_axes
+from divaug.reporting.plots import COLORS, INK, SOFT, draw_axes
 from divaug.reproduction.drawing import LEGEND
 
 __all__ = ["Values", "dots"]
-
-_GREY, _DARK = "#5b6270", "#20242c"
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ def dots(rows: Sequence[Values], x: str) -> Figure:
     figure, axes = draw_axes(x, "", 1.1 + 0.24 * len(rows))
     axes.grid(visible=False, axis="y")
     for i, row in enumerate(rows):
-        color = _GREY if row.place is None else COLORS[row.place % len(COLORS)]
+        color = SOFT if row.place is None else COLORS[row.place % len(COLORS)]
         axes.plot(
             row.values,
             [i] * len(row.values),
@@ -58,15 +56,15 @@ def dots(rows: Sequence[Values], x: str) -> Figure:
         if len(row.values) > 1:
             axes.plot(fmean(row.values), i, "|", ms=13, mew=1.6, color=color, zorder=4)
         if row.printed is not None:
-            axes.plot(row.printed, i, "D", ms=5, mfc="none", mec=_DARK, mew=1.0, zorder=5)
+            axes.plot(row.printed, i, "D", ms=5, mfc="none", mec=INK, mew=1.0, zorder=5)
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.xaxis.set_major_locator(MaxNLocator(7))
-    marks: dict[str, dict[str, Any]] = {"one seed": {"marker": "o", "color": _GREY, "ms": 5.5}}
+    marks: dict[str, dict[str, Any]] = {"one seed": {"marker": "o", "color": SOFT, "ms": 5.5}}
     if any(len(row.values) > 1 for row in rows):
-        marks["mean"] = {"marker": "|", "color": _GREY, "ms": 11, "mew": 1.6}
+        marks["mean"] = {"marker": "|", "color": SOFT, "ms": 11, "mew": 1.6}
     if any(row.printed is not None for row in rows):
-        marks["the paper"] = {"marker": "D", "mfc": "none", "mec": _DARK, "ms": 5}
+        marks["the paper"] = {"marker": "D", "mfc": "none", "mec": INK, "ms": 5}
     figure.legend(
         [Line2D([], [], ls="", **mark) for mark in marks.values()],
         list(marks),

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from divaug.reporting.plots import COLORS, STYLES, draw_axes
+from divaug.reporting.plots import COLORS, INK, STYLES, draw_axes
 
 __all__ = ["LEGEND", "Line", "Point", "bars", "lines", "scatter", "which_seed"]
 
@@ -194,4 +194,4 @@ def _columns(labels: Sequence[str]) -> int:
 
 
 def _shade(i: int) -> str:
-    return (*COLORS, _FAINT, "#20242c")[i % (len(COLORS) + 2)]
+    return (*COLORS, _FAINT, INK)[i % (len(COLORS) + 2)]
