@@ -15,10 +15,17 @@ help:
 	@echo "make bench    measure on this machine and bring README and docs up to date"
 	@echo "make figures  draw the pictures of README and docs anew"
 
+# Tests need the frameworks that there are adapters for.
+TESTED := .[train,lightning,transformers,timm,test]
+
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[train,test]'
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[train]'
 	@touch .venv/ready
+
+.venv/tools: .venv/ready
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '$(TESTED)'
+	@touch .venv/tools
 
 demo: .venv/ready
 	@$(PY) -m divaug demo --out demo
@@ -26,23 +33,23 @@ demo: .venv/ready
 test: format-check lint types unit
 
 .PHONY: format-check
-format-check: .venv/ready
+format-check: .venv/tools
 	$(PY) -m ruff format --check .
 
-lint: .venv/ready
+lint: .venv/tools
 	$(PY) -m ruff check .
 
-types: .venv/ready
+types: .venv/tools
 	$(PY) -m mypy --strict src/divaug
 
-unit: .venv/ready
+unit: .venv/tools
 	$(PY) -m pytest -n 2 -q
 
-format: .venv/ready
+format: .venv/tools
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-mutants: .venv/ready
+mutants: .venv/tools
 	$(PY) tests/mutants.py
 
 # Old releases of others call what newer ones of a third have deprecated: that is not ours to mend.
@@ -50,14 +57,14 @@ lowest:
 	$(PYTHON) -m venv .venv-lowest
 	$(PYTHON) tools/lowest.py > .venv-lowest/constraints.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
-		--constraint .venv-lowest/constraints.txt --editable '.[train,test]'
+		--constraint .venv-lowest/constraints.txt --editable '$(TESTED)'
 	.venv-lowest/bin/python -m pytest -n 2 -q -W ignore::DeprecationWarning
 
-docs: .venv/ready
+docs: .venv/tools
 	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	$(PY) -m sphinx -W -b html docs docs/_build/html
 
-bench: .venv/ready
+bench: .venv/tools
 	$(PY) -m divaug bench operations --json benchmarks/results/operations.json
 	$(PY) -m divaug bench select --json benchmarks/results/select.json
 	$(PY) tools/update_docs.py

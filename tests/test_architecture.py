@@ -151,6 +151,28 @@ def test_reproduction_is_called_by_the_command_line_alone():
     assert users == {"cli.records", "cli.report", "cli.reproduce"}
 
 
+def test_adapters_stand_on_the_core_and_nothing_stands_on_them():
+    adapters = {module for module in MODULES if module.split(".")[0] == "adapters"}
+    assert adapters
+    for module in adapters:
+        assert {name.split(".")[0] for name in imported(module)} <= {"adapters", *RANK}, module
+    for module in set(MODULES) - adapters:
+        assert not any(name.split(".")[0] == "adapters" for name in imported(module)), module
+
+
+def test_adapters_without_a_framework_import_none():
+    code = "import divaug.adapters, sys; print(*sorted({n.split('.')[0] for n in sys.modules}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(SOURCE.parent), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "divaug" in done.stdout.split()
+    assert not {"lightning", "transformers", "accelerate", "timm"} & set(done.stdout.split())
+
+
 def test_the_public_names_are_exactly_these():
     assert divaug.__all__ == PUBLIC
     assert all(hasattr(divaug, name) for name in PUBLIC)
@@ -256,7 +278,8 @@ def test_importing_brings_nothing_heavy_and_touches_no_global_state():
     )
     new, generators_kept, settings_kept = json.loads(done.stdout)
     heavy = {"torchvision", "PIL", "matplotlib", "typer", "rich", "safetensors", "jinja2",
-             "tensorboard", "sklearn", "scipy", "triton"}  # fmt: skip
+             "tensorboard", "sklearn", "scipy", "triton", "lightning", "transformers",
+             "accelerate", "timm"}  # fmt: skip
     assert not heavy & set(new)
     assert generators_kept
     assert settings_kept

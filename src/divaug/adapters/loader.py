@@ -1,0 +1,102 @@
+"""`AugmentedLoader`: a loader whose batches are augmented as the last thing before training."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from divaug.adapters.fields import Batch, Fields
+from divaug.augmenters import Augmenter
+from divaug.plugin import DivAug
+
+__all__ = ["AugmentedLoader"]
+
+
+class AugmentedLoader:
+    """A loader whose batches are augmented when they are asked for, never ahead of time.
+
+    The model is asked with the weights of that very step. Workers of the loader beneath may read
+    ahead as far as they like. What is not named here (`dataset`, `sampler`, `batch_size`) is
+    asked of the loader beneath.
+
+    Args:
+        loader: any iterable of batches with uint8 images `[B,C,H,W]`, such as a DataLoader, also
+            one that Accelerate or Lightning's Fabric has prepared.
+        augment: `DivAug`, `Views` or another augmenter.
+        fields: where a batch has images, labels and numbers.
+        device: where to augment; None for where the asked model is, or else the batch.
+        context: makes a context to augment in, such as `lambda: torch.autocast("cuda")`, where
+            the model is trained in it.
+
+    Example:
+        >>> from divaug.views import Views
+        >>> images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
+        >>> loader = AugmentedLoader([(images, torch.tensor([3, 7]))], Views(num_views=2))
+        >>> [(images.shape, labels.tolist()) for images, labels in loader]
+        [(torch.Size([4, 3, 8, 8]), [3, 3, 7, 7])]
+    """
+
+    def __init__(
+        self,
+        loader: Iterable[Batch],
+        augment: Augmenter,
+        fields: Fields | None = None,
+        *,
+        device: torch.device | str | None = None,
+        context: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
+        self.loader = loader
+        self.augment = augment
+        self.fields = Fields() if fields is None else fields
+        self.device = None if device is None else torch.device(device)
+        self.context = context
+        self.epoch = 0
+
+    def __iter__(self) -> Iterator[Batch]:
+        epoch, self.epoch = self.epoch, self.epoch + 1
+        for batch in self.loader:
+            here = _moved(batch, self.device or _device_of(self.augment))
+            with self.context():
+                done = self.fields.augment(self.augment, here, epoch=epoch)
+            yield done
+
+    def __len__(self) -> int:
+        return len(self.loader)  # type: ignore[arg-type]  # or the error that it has no length
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch comes next, to schedules and to the loader beneath or its sampler.
+
+        Without it passes are counted from 0.
+        """
+        self.epoch = epoch
+        beneath = (self.loader, getattr(self.loader, "sampler", None))
+        listener = next((each for each in beneath if hasattr(each, "set_epoch")), None)
+        if listener is not None:
+            listener.set_epoch(epoch)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "loader":  # not yet made: a copy asks before it has anything
+            raise AttributeError(name)
+        return getattr(self.loader, name)
+
+
+def _device_of(augment: Augmenter) -> torch.device | None:
+    """Where the asked model is; None where nobody is asked."""
+    if not isinstance(augment, DivAug):
+        return None
+    return next((part.device for part in augment.model.parameters()), None)
+
+
+def _moved(part: Any, device: torch.device | None) -> Any:
+    """A batch with its tensors on the device."""
+    if device is None:
+        return part
+    if isinstance(part, Tensor):
+        return part.to(device, non_blocking=True)
+    if isinstance(part, Mapping):
+        return {name: _moved(each, device) for name, each in part.items()}
+    if type(part) in (tuple, list):
+        return type(part)(_moved(each, device) for each in part)
+    return part

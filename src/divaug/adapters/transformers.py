@@ -1,0 +1,97 @@
+"""Hugging Face's Trainer with an augmenter: `AugmentingTrainer(..., augment=augment)`."""
+
+from typing import Any, cast
+
+from torch import Tensor, nn
+from transformers import (
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from divaug.adapters.fields import Fields
+from divaug.augmenters import Augmenter
+
+__all__ = ["PIXEL_VALUES", "AugmentingTrainer"]
+
+PIXEL_VALUES = Fields("pixel_values", "labels")
+"""Where batches for Hugging Face's image classifiers have their images and labels."""
+
+_NAME = "divaug"
+
+
+class AugmentingTrainer(Trainer):
+    """Hugging Face's Trainer, each training batch augmented; evaluation is left alone.
+
+    Batches have uint8 images `[B,C,H,W]`: no image processor, the augmenter normalises. The
+    augmenter's step is saved in the checkpoints, in `trainer_state.json`, and comes back when
+    training is resumed from one. With a trainer of your own, name this class first:
+    `class Mine(AugmentingTrainer, MyTrainer)`.
+
+    Args:
+        *args: for `Trainer`.
+        augment: `DivAug` of the model that is trained, `Views` or another augmenter.
+        fields: where a batch has images, labels and numbers.
+        **kwargs: for `Trainer`.
+    """
+
+    def __init__(
+        self, *args: Any, augment: Augmenter, fields: Fields = PIXEL_VALUES, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        if fields.index is not None and self.args.remove_unused_columns:
+            raise ValueError(
+                f"the samples' numbers ({fields.index!r}) would be taken out of the batch before "
+                "the augmenter sees them; set remove_unused_columns=False in TrainingArguments."
+            )
+        self.augment = augment
+        self.fields = fields
+        self.add_callback(_Resuming(augment))
+
+    def training_step(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Tensor | Any],
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Tensor:
+        """Augment the batch, then train on it."""
+        inputs = self._prepare_inputs(inputs)
+        with self.compute_loss_context_manager():
+            inputs = self.fields.augment(self.augment, inputs, epoch=int(self.state.epoch or 0))
+        if num_items_in_batch is not None:  # counted from the labels before there were views
+            num_items_in_batch = num_items_in_batch * self.augment.views
+        loss: Tensor = super().training_step(model, inputs, num_items_in_batch)
+        return loss
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Save the model; of a checkpoint this is the first part, the trainer's state follows."""
+        _kept(self.state)[_NAME] = self.augment.state_dict()
+        super().save_model(output_dir, _internal_call)
+
+
+class _Resuming(TrainerCallback):
+    """Gives the augmenter back what a checkpoint holds, before the first step."""
+
+    def __init__(self, augment: Augmenter) -> None:
+        self.augment = augment
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        """Continue as the checkpoint says, where there is one."""
+        if _NAME in _kept(state):
+            self.augment.load_state_dict(_kept(state)[_NAME])
+
+
+def _kept(state: TrainerState) -> dict[str, Any]:
+    """What checkpoints hold beside the trainer's own numbers, by name.
+
+    Its declared type is that of an argument, a list, of which this dictionary is made.
+    """
+    return cast("dict[str, Any]", state.stateful_callbacks)

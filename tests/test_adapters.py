@@ -1,0 +1,289 @@
+"""Adapters that need torch alone: fields of a batch, numbered samples, the augmented loader."""
+
+import copy
+import pickle
+from collections import namedtuple
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+from divaug import DivAug, policies
+from divaug.adapters import AugmentedLoader, Fields, Numbered
+from divaug.views import Views
+
+
+def images_of(count, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(0, 256, (count, 3, 16, 16), dtype=torch.uint8, generator=generator)
+
+
+def network(seed=0):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 10))
+
+
+class Shown:
+    """An augmenter that notes what it was shown and returns every image twice."""
+
+    views = 2
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, images, labels=None, *, index=None, epoch=None):
+        self.calls.append((images, labels, index, epoch))
+        doubled = None if labels is None else labels.repeat_interleave(2, 0)
+        return images.repeat_interleave(2, 0), doubled
+
+
+# Fields
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_a_sequence_comes_back_as_what_it_was(kind):
+    images, labels, weights = images_of(3), torch.tensor([4, 5, 6]), torch.rand(3, 2)
+    out = Fields().augment(Shown(), kind((images, labels, weights, "train", None)))
+    assert type(out) is kind
+    assert torch.equal(out[0], images.repeat_interleave(2, 0))
+    assert out[1].tolist() == [4, 4, 5, 5, 6, 6]
+    assert torch.equal(out[2], weights.repeat_interleave(2, 0))
+    assert out[3:] == kind(("train", None))
+
+
+def test_a_mapping_keeps_its_order_and_repeats_what_has_an_entry_for_each_image():
+    batch = {
+        "name": ["a", "b", "c"],
+        "y": torch.tensor([4, 5, 6]),
+        "x": images_of(3),
+        "classes": ["cat", "dog"],
+        "scale": torch.tensor(0.5),
+    }
+    before = dict(batch)
+    out = Fields("x", "y").augment(Shown(), batch)
+    assert list(out) == ["name", "y", "x", "classes", "scale"]
+    assert out["name"] == ["a", "a", "b", "b", "c", "c"]
+    assert out["classes"] == ["cat", "dog"]
+    assert out["scale"].shape == ()
+    assert all(batch[name] is before[name] for name in before)  # the loader's batch is not changed
+
+
+def test_numbers_and_epoch_reach_the_augmenter_and_numbers_leave_the_batch():
+    augment, numbers = Shown(), torch.tensor([7, 8, 9])
+    out = Fields(index=2).augment(augment, (images_of(3), torch.zeros(3), numbers, "x"), epoch=4)
+    assert len(out) == 3
+    assert out[2] == "x"
+    assert augment.calls[0][2] is numbers
+    assert augment.calls[0][3] == 4
+
+
+def test_no_labels():
+    augment = Shown()
+    out = Fields(labels=None).augment(augment, (images_of(2), torch.tensor([1, 2])))
+    assert augment.calls[0][1] is None
+    assert out[1].tolist() == [1, 1, 2, 2]  # not labels, but an entry for each image
+
+
+def test_labels_stay_with_their_images():
+    images = torch.arange(64, dtype=torch.uint8).view(64, 1, 1, 1).expand(64, 3, 8, 8)
+    out, labels = Fields().augment(Views(num_views=3), (images, torch.arange(64)))
+    assert torch.equal((out[:, 0, 0, 0] * 255).round().long(), labels)
+
+
+def test_with_numbers_the_place_in_the_batch_does_not_matter():
+    images, numbers = images_of(6), torch.arange(6) + 100
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+
+    def views(rows):
+        augment = Views(policies.Uniform(), num_views=2, pool=images)
+        batch = (images[rows], rows, numbers[rows])
+        return Fields(index=2).augment(augment, batch)[0].unflatten(0, (6, 2))
+
+    assert torch.equal(views(order), views(torch.arange(6))[order])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"images": None}, "`images` must be a position or a key, got None"),
+        ({"images": True}, "`images` must be a position or a key"),
+        ({"labels": 1.5}, "`labels` must be a position or a key"),
+        ({"index": -1}, "`index` must be 0 or more, got -1"),
+        ({"images": "x"}, "all positions or all keys"),
+        ({"index": 0}, "must be different ones"),
+    ],
+)
+def test_fields_that_cannot_be(fields, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Fields(**fields)
+
+
+def test_a_missing_field_is_named_with_those_there_are():
+    with pytest.raises(ValueError, match=r"no images at 'pixels', it has \['x'\].*Fields\(images="):
+        Fields("pixels", None).augment(Shown(), {"x": images_of(1)})
+    with pytest.raises(ValueError, match=r"no labels at 1, it has \[0\]"):
+        Fields().augment(Shown(), (images_of(1),))
+
+
+def test_batches_of_other_kinds_are_refused():
+    pair = namedtuple("Pair", "x y")
+    for batch in (images_of(2), pair(images_of(2), torch.zeros(2)), 5):
+        with pytest.raises(TypeError, match="must be a tuple, a list or a mapping"):
+            Fields().augment(Shown(), batch)
+
+
+# Numbered
+
+
+def test_numbers_go_through_a_loader_whatever_its_order():
+    dataset = Numbered(TensorDataset(torch.arange(50) * 10, torch.zeros(50)))
+    for values, _, numbers in DataLoader(dataset, batch_size=7, shuffle=True):
+        assert torch.equal(values, numbers * 10)
+    assert len(dataset) == 50
+
+
+def test_samples_that_are_mappings_get_a_key():
+    batch = next(iter(DataLoader(Numbered([{"x": 5}, {"x": 6}]), batch_size=2)))
+    assert batch["index"].tolist() == [0, 1]
+
+
+def test_what_cannot_be_numbered_is_refused():
+    class Stream(IterableDataset):
+        def __iter__(self):
+            return iter(())
+
+    with pytest.raises(TypeError, match="give its samples by number, got Stream"):
+        Numbered(Stream())
+    with pytest.raises(TypeError, match="must be tuples, lists or mappings, got int"):
+        Numbered([3])[0]
+    with pytest.raises(ValueError, match='have an "index" already'):
+        Numbered([{"index": 1}])[0]
+
+
+# AugmentedLoader
+
+
+def loader_of(count=12, batch_size=4, **settings):
+    dataset = Numbered(TensorDataset(images_of(count), torch.arange(count) % 10))
+    return DataLoader(dataset, batch_size=batch_size, **settings)
+
+
+def test_it_gives_what_a_loop_by_hand_gives():
+    loader = AugmentedLoader(loader_of(), DivAug(network()), Fields(index=2))
+    by_hand = DivAug(network())
+    seen = 0
+    for (images, labels), (originals, truth, index) in zip(loader, loader_of(), strict=True):
+        expected, repeated = by_hand(originals, truth, index=index)
+        assert torch.equal(images, expected)
+        assert torch.equal(labels, repeated)
+        seen += 1
+    assert seen == len(loader) == 3
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_the_model_is_asked_with_the_weights_of_that_step(num_workers):
+    """Whatever the workers have read ahead."""
+    model = network()
+    weights = []
+    model.register_forward_hook(lambda *_: weights.append(float(model[1].bias[0])))
+    loader = AugmentedLoader(loader_of(num_workers=num_workers), DivAug(model), Fields(index=2))
+    with torch.no_grad():
+        for step, _ in enumerate(loader):
+            model[1].bias[0] = step + 1.0  # what an optimizer does between two batches
+    assert weights[1:] == [1.0, 2.0]
+
+
+def test_epochs_are_counted_or_said():
+    augment = Shown()
+    sampler = DistributedSampler(TensorDataset(torch.zeros(12)), num_replicas=2, rank=0)
+    loader = AugmentedLoader(loader_of(sampler=sampler), augment, Fields(index=2))
+    for _ in range(2):
+        list(loader)
+    loader.set_epoch(7)
+    assert sampler.epoch == 7
+    list(loader)
+    list(loader)
+    assert [epoch for *_, epoch in augment.calls] == [0, 0, 1, 1, 7, 7, 8, 8]
+
+
+def test_a_pass_that_was_left_early_counts_as_an_epoch():
+    augment = Shown()
+    loader = AugmentedLoader(loader_of(), augment, Fields(index=2))
+    next(iter(loader))
+    next(iter(loader))
+    assert [epoch for *_, epoch in augment.calls] == [0, 1]
+
+
+def test_a_loader_beneath_that_listens_to_epochs_is_told():
+    class Listening(list):
+        epoch = None
+
+        def set_epoch(self, epoch):
+            self.epoch = epoch
+
+    beneath = Listening()
+    AugmentedLoader(beneath, Shown()).set_epoch(3)
+    assert beneath.epoch == 3
+    AugmentedLoader([], Shown()).set_epoch(3)  # one that does not listen
+
+
+def test_a_schedule_follows_the_epochs():
+    """PBA refuses to draw without one."""
+    loader = AugmentedLoader(
+        loader_of(), Views(policies.PBA("cifar10", total_epochs=5)), Fields(index=2)
+    )
+    assert len(list(loader)) == 3
+
+
+def test_the_augmentation_runs_in_the_given_context():
+    inside = []
+    model = network()
+    model.register_forward_hook(lambda *_: inside.append(torch.is_autocast_enabled("cpu")))
+    beneath = loader_of(count=4)
+
+    def autocast():
+        return torch.autocast("cpu", torch.bfloat16)
+
+    for _ in AugmentedLoader(beneath, DivAug(model), Fields(index=2), context=autocast):
+        assert not torch.is_autocast_enabled("cpu")  # the loop itself is outside
+    for _ in AugmentedLoader(beneath, DivAug(model), Fields(index=2)):
+        pass
+    assert inside == [True, False]
+
+
+def test_batches_go_to_the_device_of_the_model_or_to_the_given_one():
+    augment = Shown()
+    batch = {"x": images_of(2), "y": torch.zeros(2), "more": [torch.zeros(2)], "name": "n"}
+    (out,) = AugmentedLoader([batch], augment, Fields("x", "y"), device="meta")
+    assert augment.calls[0][0].device.type == augment.calls[0][1].device.type == "meta"
+    assert out["more"][0].device.type == "meta"
+    assert batch["x"].device.type == "cpu"
+
+    class Looking(DivAug):
+        def __call__(self, images, labels=None, *, index=None, epoch=None):
+            return images, labels
+
+    (out,) = AugmentedLoader(
+        [(images_of(2), torch.zeros(2))], Looking(network().to("meta"), num_selected=1)
+    )
+    assert {part.device.type for part in out} == {"meta"}
+
+
+def test_other_names_are_those_of_the_loader_beneath():
+    beneath = loader_of()
+    loader = AugmentedLoader(beneath, Shown())
+    assert loader.dataset is beneath.dataset
+    assert loader.batch_size == 4
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = loader.no_such_name
+    with pytest.raises(TypeError, match="len"):
+        len(AugmentedLoader(iter([]), Shown()))
+
+
+def test_it_can_be_copied_and_pickled():
+    loader = AugmentedLoader([(images_of(2), torch.zeros(2))], Views(num_views=2))
+    for other in (copy.deepcopy(loader), pickle.loads(pickle.dumps(loader))):
+        assert torch.equal(next(iter(other))[0], next(iter(loader))[0])
