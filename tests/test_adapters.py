@@ -1,7 +1,9 @@
 """Adapters that need torch alone: fields of a batch, numbered samples, the augmented loader."""
 
 import copy
+import importlib
 import pickle
+import sys
 from collections import namedtuple
 
 import pytest
@@ -287,3 +289,11 @@ def test_it_can_be_copied_and_pickled():
     loader = AugmentedLoader([(images_of(2), torch.zeros(2))], Views(num_views=2))
     for other in (copy.deepcopy(loader), pickle.loads(pickle.dumps(loader))):
         assert torch.equal(next(iter(other))[0], next(iter(loader))[0])
+
+
+@pytest.mark.parametrize("framework", ["lightning", "transformers", "timm"])
+def test_a_missing_framework_is_named_with_its_remedy(framework, monkeypatch):
+    monkeypatch.delitem(sys.modules, f"divaug.adapters.{framework}", raising=False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(ImportError, match=rf"needs {framework}, .*'divaug\[{framework}\]'"):
+        importlib.import_module(f"divaug.adapters.{framework}")

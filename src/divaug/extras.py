@@ -1,19 +1,26 @@
-"""What only training and the command line need, and how to install it."""
+"""What only parts of the package need, and how to install it."""
 
 import importlib.util
 
 __all__ = ["INSTALL", "require"]
 
-#: By name where the package is installed, from whatever source; by place in a clone.
-INSTALL = "pip install 'divaug[train]' (in a clone: pip install '.[train]')"
+
+def _install(extra: str) -> str:
+    """By name where the package is installed, from whatever source; by place in a clone."""
+    return f"pip install 'divaug[{extra}]' (in a clone: pip install '.[{extra}]')"
 
 
-def require(package: str, purpose: str) -> None:
+#: For training and the command line.
+INSTALL = _install("train")
+
+
+def require(package: str, purpose: str, extra: str = "train") -> None:
     """Refuse to begin something that a missing package would end.
 
     Args:
-        package: as it is imported and installed.
+        package: as it is imported.
         purpose: what needs it, in the words of the sentence's beginning.
+        extra: which of the project's extras brings it.
 
     Raises:
         ImportError: it is not installed.
@@ -27,5 +34,5 @@ def require(package: str, purpose: str) -> None:
     """
     if importlib.util.find_spec(package) is None:
         raise ImportError(
-            f"{purpose} needs {package}, which is not installed; install it with: {INSTALL}"
+            f"{purpose} needs {package}, which is not installed; install it with: {_install(extra)}"
         )

@@ -3,6 +3,10 @@
 import functools
 from typing import Any
 
+from divaug.extras import require
+
+require("lightning", "divaug.adapters.lightning", "lightning")
+
 from lightning.pytorch import Callback, LightningDataModule, LightningModule, Trainer
 from lightning.pytorch.utilities.model_helpers import is_overridden
 

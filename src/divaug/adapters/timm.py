@@ -4,6 +4,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from divaug.extras import require
+
+require("timm", "divaug.adapters.timm", "timm")
+
 from timm.data.loader import PrefetchLoader
 from timm.data.mixup import FastCollateMixup
 

@@ -2,6 +2,10 @@
 
 from typing import Any, cast
 
+from divaug.extras import require
+
+require("transformers", "divaug.adapters.transformers", "transformers")
+
 from torch import Tensor, nn
 from transformers import (
     Trainer,
