@@ -43,6 +43,7 @@ def loader_of(**settings):
             "is_training": True,
             "no_aug": True,
             "num_workers": 0,
+            "persistent_workers": False,
             "pin_memory": False,
             "device": torch.device("cpu"),
         }
