@@ -9,7 +9,7 @@ from collections import namedtuple
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Subset, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
 from divaug import DivAug, policies
@@ -59,17 +59,24 @@ def test_a_sequence_comes_back_as_what_it_was(kind):
 def test_a_mapping_keeps_its_order_and_repeats_what_has_an_entry_for_each_image():
     batch = {
         "name": ["a", "b", "c"],
+        "path": ("d", "e", "f"),  # what torch collates strings of tuples to
         "y": torch.tensor([4, 5, 6]),
         "x": images_of(3),
         "classes": ["cat", "dog"],
         "scale": torch.tensor(0.5),
+        "more": {"id": torch.tensor([7, 8, 9]), "boxes": [torch.arange(3), torch.zeros(2)]},
+        "weights": torch.ones(3),
     }
     before = dict(batch)
-    out = Fields("x", "y").augment(Shown(), batch)
-    assert list(out) == ["name", "y", "x", "classes", "scale"]
+    out = Fields("x", "y", keep=("weights",)).augment(Shown(), batch)
+    assert list(out) == list(batch)
     assert out["name"] == ["a", "a", "b", "b", "c", "c"]
+    assert out["path"] == ("d", "d", "e", "e", "f", "f")
     assert out["classes"] == ["cat", "dog"]
     assert out["scale"].shape == ()
+    assert out["more"]["id"].tolist() == [7, 7, 8, 8, 9, 9]
+    assert [len(part) for part in out["more"]["boxes"]] == [6, 2]
+    assert out["weights"] is batch["weights"]
     assert all(batch[name] is before[name] for name in before)  # the loader's batch is not changed
 
 
@@ -116,6 +123,8 @@ def test_with_numbers_the_place_in_the_batch_does_not_matter():
         ({"index": -1}, "`index` must be 0 or more, got -1"),
         ({"images": "x"}, "all positions or all keys"),
         ({"index": 0}, "must be different ones"),
+        ({"keep": (1,)}, "must be different ones"),
+        ({"keep": (None,)}, r"`keep\[0\]` must be a position or a key"),
     ],
 )
 def test_fields_that_cannot_be(fields, message):
@@ -128,6 +137,14 @@ def test_a_missing_field_is_named_with_those_there_are():
         Fields("pixels", None).augment(Shown(), {"x": images_of(1)})
     with pytest.raises(ValueError, match=r"no labels at 1, it has \[0\]"):
         Fields().augment(Shown(), (images_of(1),))
+    with pytest.raises(ValueError, match=r"`keep` must name fields.*\(5,\).*\[0, 1\]"):
+        Fields(keep=(5,)).augment(Shown(), (images_of(1), torch.zeros(1)))
+
+
+def test_numbers_that_were_left_as_a_list():
+    augment = Shown()
+    Fields(index=2).augment(augment, (images_of(2), torch.zeros(2), [4, 9]))
+    assert augment.calls[0][2].tolist() == [4, 9]
 
 
 def test_batches_of_other_kinds_are_refused():
@@ -152,6 +169,41 @@ def test_samples_that_are_mappings_get_a_key():
     assert batch["index"].tolist() == [0, 1]
 
 
+def test_samples_themselves_are_not_changed():
+    samples = [{"x": 5}]
+    for _ in range(2):
+        assert Numbered(samples)[0] == {"x": 5, "index": 0}
+    assert samples == [{"x": 5}]
+
+
+def test_one_sample_has_one_number():
+    dataset = Numbered([(5,), (6,), (7,)])
+    assert dataset[-1] == dataset[2] == dataset[torch.tensor(2)] == (7, 2)
+    with pytest.raises(TypeError, match=r"one by one, got slice\(0, 2"):
+        dataset[0:2]
+
+
+def test_parts_of_a_dataset_keep_their_numbers_when_they_are_read_in_bulk():
+    """torch asks a Subset for several samples at once."""
+    part = Subset(TensorDataset(torch.arange(20)), [3, 5, 7, 11])
+    (batch,) = DataLoader(Numbered(part), batch_size=4)
+    assert [each.tolist() for each in batch] == [[3, 5, 7, 11], [0, 1, 2, 3]]
+    (batch,) = DataLoader(Subset(Numbered(part.dataset), part.indices), batch_size=4)
+    assert [each.tolist() for each in batch] == [[3, 5, 7, 11], [3, 5, 7, 11]]
+
+
+def test_other_names_are_those_of_the_dataset_beneath():
+    beneath = TensorDataset(torch.zeros(2))
+    beneath.classes, beneath.transform = ["cat", "dog"], None
+    dataset = Numbered(beneath)
+    assert dataset.classes == ["cat", "dog"]
+    dataset.transform = str
+    assert beneath.transform is dataset.transform is str
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = dataset.no_such_name
+    assert len(pickle.loads(pickle.dumps(Numbered([(1,), (2,)])))) == 2
+
+
 def test_what_cannot_be_numbered_is_refused():
     class Stream(IterableDataset):
         def __iter__(self):
@@ -159,6 +211,8 @@ def test_what_cannot_be_numbered_is_refused():
 
     with pytest.raises(TypeError, match="give its samples by number, got Stream"):
         Numbered(Stream())
+    with pytest.raises(TypeError, match="by number, got set"):
+        Numbered({1, 2})
     with pytest.raises(TypeError, match="must be tuples, lists or mappings, got int"):
         Numbered([3])[0]
     with pytest.raises(ValueError, match='have an "index" already'):
@@ -219,6 +273,16 @@ def test_a_pass_that_was_left_early_counts_as_an_epoch():
     assert [epoch for *_, epoch in augment.calls] == [0, 1]
 
 
+def test_two_passes_at_once_and_an_epoch_said_within_one():
+    augment = Shown()
+    loader = AugmentedLoader(loader_of(), augment, Fields(index=2))
+    first, second = iter(loader), iter(loader)
+    next(first), next(second), next(first)
+    loader.set_epoch(9)
+    next(second)
+    assert [epoch for *_, epoch in augment.calls] == [0, 1, 0, 1]
+
+
 def test_a_loader_beneath_that_listens_to_epochs_is_told():
     class Listening(list):
         epoch = None
@@ -227,8 +291,21 @@ def test_a_loader_beneath_that_listens_to_epochs_is_told():
             self.epoch = epoch
 
     beneath = Listening()
+    beneath.sampler = Listening()  # which the loader tells itself, if it wants to
     AugmentedLoader(beneath, Shown()).set_epoch(3)
     assert beneath.epoch == 3
+    assert beneath.sampler.epoch is None
+
+    class Batches(BatchSampler):
+        epoch = None
+
+        def set_epoch(self, epoch):
+            self.epoch = epoch
+
+    batches = Batches(range(12), 4, drop_last=False)
+    dataset = TensorDataset(torch.zeros(12))
+    AugmentedLoader(DataLoader(dataset, batch_sampler=batches), Shown()).set_epoch(5)
+    assert batches.epoch == 5
     AugmentedLoader([], Shown()).set_epoch(3)  # one that does not listen
 
 
@@ -272,15 +349,34 @@ def test_batches_go_to_the_device_of_the_model_or_to_the_given_one():
         [(images_of(2), torch.zeros(2))], Looking(network().to("meta"), num_selected=1)
     )
     assert {part.device.type for part in out} == {"meta"}
+    (out,) = AugmentedLoader(
+        [(images_of(2), torch.zeros(2))], Looking(network(), num_selected=1), device="meta"
+    )
+    assert {part.device.type for part in out} == {"meta"}
+    without = nn.Flatten()  # no parameters, so no device: the batch stays where it is
+    (out,) = AugmentedLoader([(images_of(2), torch.zeros(2))], Looking(without, num_selected=1))
+    assert {part.device.type for part in out} == {"cpu"}
 
 
-def test_other_names_are_those_of_the_loader_beneath():
+def test_wrong_arguments_are_refused_when_they_are_given():
+    with pytest.raises(TypeError, match=r"`fields` must be a Fields.*got \(0, 1\)"):
+        AugmentedLoader([], Shown(), (0, 1))
+    for augment in (None, network()):
+        with pytest.raises(TypeError, match="`augment` must be an augmenter"):
+            AugmentedLoader([], augment)
+    for context in (None, torch.autocast("cpu")):
+        with pytest.raises(TypeError, match=r"`context` must make a context.*`lambda:`"):
+            AugmentedLoader([], Shown(), context=context)
+
+
+def test_what_scripts_ask_of_a_loader():
     beneath = loader_of()
     loader = AugmentedLoader(beneath, Shown())
     assert loader.dataset is beneath.dataset
+    assert loader.sampler is beneath.sampler
     assert loader.batch_size == 4
-    with pytest.raises(AttributeError, match="no_such_name"):
-        _ = loader.no_such_name
+    # Tools that make another loader of one would lose the augmentation: they find too little.
+    assert not hasattr(loader, "batch_sampler")
     with pytest.raises(TypeError, match="len"):
         len(AugmentedLoader(iter([]), Shown()))
 

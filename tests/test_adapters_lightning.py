@@ -1,7 +1,9 @@
 """The callback for Lightning: the same weights as a loop by hand, resumed, in two processes."""
 
+import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +19,11 @@ from torch.utils.data import DataLoader, TensorDataset
 from divaug import DivAug, default_augmentation
 from divaug.adapters import AugmentedLoader, Fields, Numbered
 from divaug.adapters.lightning import AugmentBatches
+from divaug.views import Views
 
 # Lightning's warnings (few workers, unused checkpoints, deprecations of torch) are not about us.
 pytestmark = pytest.mark.filterwarnings("ignore")
-HOOK = "on_after_batch_transfer"
+MOVING = "batch_to_device"
 PIXELS = torch.randint(
     0, 256, (24, 3, 16, 16), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)
 )
@@ -123,25 +126,25 @@ def test_validation_gets_what_its_loader_gives():
         assert len(images) == len(labels) == 4
 
 
-def test_the_hook_is_given_back_after_training():
+def test_it_lets_go_after_training():
     module = Classifier()
     callback = AugmentBatches(divaug_of(module), Fields(index=2))
     trainer = trainer_of(callback, max_steps=1)
     for _ in range(2):  # a second fit does not augment twice
         module.trained.clear()
         trainer.fit(module, loader_of())
-        assert HOOK not in vars(module)
+        assert MOVING not in vars(trainer.strategy)
         assert all(len(images) == 16 for images in module.trained)
         trainer.fit_loop.max_epochs = 4
         trainer.fit_loop.epoch_loop.max_steps = 3
 
 
-def test_the_hook_is_given_back_after_a_failure():
+def test_it_lets_go_after_a_failure():
     module = Classifier()
     trainer = trainer_of(AugmentBatches(divaug_of(module), Fields("images", "labels")))
     with pytest.raises(ValueError, match="no images at 'images'"):
         trainer.fit(module, loader_of())
-    assert HOOK not in vars(module)
+    assert MOVING not in vars(trainer.strategy)
 
 
 class Halving(Classifier):
@@ -175,15 +178,75 @@ class HalvingData(Data):
     ("module", "data", "views"),
     [(Classifier, Data, 16), (Classifier, HalvingData, 8), (Halving, Data, 8)],
 )
-def test_the_hook_that_lightning_would_call_is_the_one_it_stands_behind(
-    module, data, views, recwarn
-):
-    module, data = module(), data()
-    trainer_of(AugmentBatches(divaug_of(module), Fields(index=2))).fit(module, datamodule=data)
+def test_hooks_for_batches_come_first_whosever_they_are(module, data, views):
+    module = module()
+    trainer_of(AugmentBatches(divaug_of(module), Fields(index=2))).fit(module, datamodule=data())
     assert {len(images) for images in module.trained} == {views}
-    assert HOOK not in vars(data)
-    both = [each for each in recwarn if "overridden `on_after_batch_transfer` in both" in str(each)]
-    assert not both
+
+
+@pytest.mark.parametrize("stage", ["validate", "test", "predict"])
+def test_other_stages_get_what_their_loaders_give(stage):
+    seen = []
+
+    class Looking(Classifier):
+        def look(self, batch):
+            seen.extend(batch)
+
+        validation_step = test_step = predict_step = look
+
+    module = Looking()
+    augment = divaug_of(module)
+    trainer = trainer_of(AugmentBatches(augment, Fields(index=2)))
+    getattr(trainer, stage)(module, loader_of(number=False))
+    assert len(seen) == 12
+    assert all(len(part) == 4 for part in seen)
+    assert augment.state_dict()["step"] == 0
+
+
+def test_schedules_follow_lightnings_epochs():
+    module, epochs = Classifier(), []
+
+    class Noting(Views):
+        def __call__(self, images, labels=None, *, index=None, epoch=None):
+            epochs.append(epoch)
+            return super().__call__(images, labels, index=index, epoch=epoch)
+
+    trainer_of(AugmentBatches(Noting(), Fields(index=2))).fit(module, loader_of())
+    assert epochs == [0] * 6 + [1] * 6
+
+
+def test_a_module_can_be_copied_and_pickled_while_it_is_fitted():
+    class Copying(lightning.Callback):
+        def on_train_start(self, trainer, pl_module):
+            self.copy = pickle.loads(pickle.dumps(copy.deepcopy(pl_module)))
+
+    module, copying = Classifier(), Copying()
+    trainer = trainer_of(AugmentBatches(divaug_of(module), Fields(index=2)), copying)
+    trainer.fit(module, loader_of())
+    assert not same(copying.copy, module)  # it has not learnt
+
+
+def test_what_it_could_not_augment_is_refused():
+    class Reading(Classifier):
+        def training_step(self, dataloader_iter):
+            return None
+
+    class Another(AugmentBatches):
+        pass
+
+    module = Reading()
+    with pytest.raises(TypeError, match=r"takes `dataloader_iter`.*AugmentedLoader"):
+        trainer_of(AugmentBatches(divaug_of(module))).fit(module, loader_of())
+    module = Classifier()
+    callbacks = AugmentBatches(divaug_of(module)), Another(divaug_of(module))
+    trainer = trainer_of(*callbacks)
+    with pytest.raises(ValueError, match="another callback already augments"):
+        trainer.fit(module, loader_of())
+    assert MOVING not in vars(trainer.strategy)
+    with pytest.raises(TypeError, match="`augment` must be an augmenter"):
+        AugmentBatches(module)
+    with pytest.raises(TypeError, match="`fields` must be a Fields"):
+        AugmentBatches(divaug_of(module), 2)
 
 
 def test_a_resumed_run_draws_what_the_uninterrupted_one_would_have(tmp_path):
@@ -222,25 +285,28 @@ import json, sys
 import torch
 from tests.test_adapters_lightning import *
 
+devices, strategy, out = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+
 class Noting(Classifier):
     def training_step(self, batch, batch_idx):
         images, labels = batch
         self.trained.append((labels.tolist(), images.double().flatten(1).sum(1).tolist()))
         return 0 * self(images).sum()
 
-devices, out = int(sys.argv[1]), sys.argv[2]
-module = Noting()
-trainer = trainer_of(
-    AugmentBatches(divaug_of(module), Fields(index=2)), devices=devices, max_epochs=3,
-    strategy="ddp" if devices > 1 else "auto",
-)
-trainer.fit(module, loader_of(24 // devices))  # all samples in one step: Lightning shuffles them
-with open(f"{out}/{trainer.global_rank}.json", "w") as file:
-    json.dump(module.trained, file)
+    def on_train_end(self):
+        with open(f"{out}/{self.global_rank}.json", "w") as file:
+            json.dump(self.trained, file)
+
+if __name__ == "__main__":
+    module = Noting()
+    callback = AugmentBatches(divaug_of(module), Fields(index=2))
+    trainer = trainer_of(callback, devices=devices, strategy=strategy, max_epochs=3)
+    # All samples in one step, because Lightning shuffles them.
+    trainer.fit(module, loader_of(24 // devices))
 """
 
 
-def drawn_by(devices, folder):
+def drawn_by(devices, strategy, folder):
     """Of each step, each label's finished images as sums, by one process or two together."""
     folder.mkdir()
     root = str(Path(__file__).parents[1])
@@ -248,7 +314,7 @@ def drawn_by(devices, folder):
     script.write_text(TWO)
     path = os.pathsep.join([f"{root}/src", root])
     subprocess.run(
-        [sys.executable, str(script), str(devices), str(folder)],
+        [sys.executable, str(script), str(devices), strategy, str(folder)],
         cwd=root,
         env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
         check=True,
@@ -264,8 +330,10 @@ def drawn_by(devices, folder):
 
 
 @pytest.mark.slow
-def test_two_processes_draw_what_one_does(tmp_path):
-    assert drawn_by(2, tmp_path / "two") == drawn_by(1, tmp_path / "one")
+@pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
+def test_two_processes_draw_what_one_does(strategy, tmp_path):
+    one = drawn_by(1, "auto", tmp_path / "one")
+    assert drawn_by(2, strategy, tmp_path / "two") == one
 
 
 def test_fabric_needs_the_loader_alone():

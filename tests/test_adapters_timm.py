@@ -10,8 +10,8 @@ from torch.nn import functional as F
 from torch.utils.data import Dataset
 
 from divaug import DivAug, default_augmentation
-from divaug.adapters import AugmentedLoader
-from divaug.adapters.timm import augmented
+from divaug.adapters import AugmentedLoader, Numbered
+from divaug.adapters.timm import augmented, collate
 from divaug.views import Views
 
 PIXELS = torch.randint(
@@ -34,9 +34,9 @@ class Pictures(Dataset):
         return self.transform(image), number % 10
 
 
-def loader_of(**settings):
+def loader_of(dataset=None, **settings):
     return create_loader(
-        Pictures(),
+        dataset or Pictures(),
         **{
             "input_size": (3, 32, 32),
             "batch_size": 4,
@@ -46,6 +46,8 @@ def loader_of(**settings):
             "persistent_workers": False,
             "pin_memory": False,
             "device": torch.device("cpu"),
+            "mean": (0.0, 0.0, 0.0),
+            "std": (1.0, 1.0, 1.0),
         }
         | settings,
     )
@@ -67,7 +69,8 @@ def test_the_bytes_reach_the_augmenter_and_are_normalised_once():
 def test_a_network_of_timm_trains_on_them():
     model = timm.create_model("test_resnet.r160_in1k", pretrained=False, num_classes=10)
     default = default_augmentation.cifar10()
-    loader = augmented(loader_of(), DivAug(model, default=default))
+    beneath = loader_of(mean=default.mean, std=default.std)
+    loader = augmented(beneath, DivAug(model, default=default))
     optimizer = create_optimizer_v2(model, "sgd", lr=0.01)
     before = [part.clone() for part in model.parameters()]
     for images, labels in loader:
@@ -98,5 +101,41 @@ def test_loaders_that_would_go_wrong_are_refused():
     collate = FastCollateMixup(mixup_alpha=0.8, num_classes=10)
     with pytest.raises(ValueError, match="mixes images"):
         augmented(loader_of(collate_fn=collate), Views())
+    with pytest.raises(ValueError, match=r"normalises with.*\[0.5, 0.5, 0.5\].*give both the same"):
+        augmented(loader_of(mean=(0.5, 0.5, 0.5)), Views())
+    with pytest.raises(ValueError, match=r"started its workers.*collate_fn"):
+        augmented(loader_of(Numbered(Pictures()), use_multi_epochs_loader=True), Views())
     with pytest.raises(ValueError, match=r"erases parts.*`re_prob`"):
         augmented(loader_of(no_aug=False, re_prob=0.5), Views())
+
+
+class Noting(Views):
+    """Views that note the samples' numbers."""
+
+    numbers = ()
+
+    def __call__(self, images, labels=None, *, index=None, epoch=None):
+        self.numbers = (*self.numbers, *index.tolist())
+        return super().__call__(images, labels, index=index, epoch=epoch)
+
+
+@pytest.mark.parametrize("settings", [{}, {"use_multi_epochs_loader": True, "collate_fn": collate}])
+def test_samples_numbers_come_through(settings):
+    augment = Noting(num_views=2)
+    for images, labels in augmented(loader_of(Numbered(Pictures()), **settings), augment):
+        numbers = torch.tensor(augment.numbers[-4:])
+        assert torch.equal((images[::2] * 255).byte(), PIXELS[numbers])
+        assert torch.equal(labels[::2], numbers % 10)
+    assert sorted(augment.numbers) == list(range(12))
+
+
+def test_the_context_and_what_timms_script_asks_of_its_prefetcher():
+    model = timm.create_model("test_resnet.r160_in1k", pretrained=False, num_classes=10)
+    inside = []
+    model.register_forward_hook(lambda *_: inside.append(torch.is_autocast_enabled("cpu")))
+    loader = augmented(
+        loader_of(), DivAug(model), context=lambda: torch.autocast("cpu", torch.bfloat16)
+    )
+    assert loader.mixup_enabled is False
+    next(iter(loader))
+    assert inside == [True]

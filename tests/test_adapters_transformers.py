@@ -14,6 +14,7 @@ from transformers import Trainer, TrainingArguments, ViTConfig, ViTForImageClass
 from divaug import DivAug, default_augmentation
 from divaug.adapters import AugmentedLoader, Fields, Numbered
 from divaug.adapters.transformers import PIXEL_VALUES, AugmentingTrainer
+from divaug.views import Views
 
 # Warnings of the frameworks (no GPU to pin memory for, deprecations of torch) are not about us.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -62,9 +63,9 @@ class Classifier(nn.Module):
         return {"loss": F.cross_entropy(logits, labels, reduction="sum") / items, "logits": logits}
 
 
-def divaug_of(model):
+def divaug_of(model, num_selected=4):
     default = default_augmentation.DefaultAugmentation((0.5,) * 3, (0.25,) * 3, padding=2, flip=0.5)
-    return DivAug(model, default=default, pool=PIXELS)
+    return DivAug(model, num_selected=num_selected, default=default, pool=PIXELS)
 
 
 class Noting:
@@ -145,10 +146,9 @@ def test_the_items_of_a_batch_are_its_views(tmp_path):
     """Hugging Face counts labels before there are views; a loss that divides by it would be S
     times too large."""
     model = Classifier()
-    trainer_of(
-        model, divaug_of(model), tmp_path, gradient_accumulation_steps=2, max_steps=1
-    ).train()
-    assert [int(items) for items in model.items] == [32, 32]
+    augment = divaug_of(model, num_selected=3)
+    trainer_of(model, augment, tmp_path, gradient_accumulation_steps=2, max_steps=1).train()
+    assert [int(items) for items in model.items] == [24, 24]
 
 
 def test_evaluation_gets_what_its_dataset_gives(tmp_path):
@@ -199,6 +199,21 @@ def test_numbers_that_would_be_taken_out_are_refused(tmp_path):
         trainer_of(model, divaug_of(model), tmp_path, remove_unused_columns=True)
 
 
+def test_a_model_made_anew_for_every_training_cannot_be_asked(tmp_path):
+    arguments = TrainingArguments(str(tmp_path), report_to=[], use_cpu=True)
+    with pytest.raises(ValueError, match=r"`model_init` makes anew; give `model`"):
+        AugmentingTrainer(args=arguments, model_init=Classifier, augment=divaug_of(Classifier()))
+    trainer = AugmentingTrainer(args=arguments, model_init=Classifier, augment=Views())
+    assert trainer.fields is PIXEL_VALUES  # who asks no model may have one made
+
+
+def test_wrong_arguments_are_refused_when_they_are_given():
+    with pytest.raises(TypeError, match="`augment` must be an augmenter"):
+        AugmentingTrainer(Classifier(), augment=None)
+    with pytest.raises(TypeError, match="`fields` must be a Fields"):
+        AugmentingTrainer(Classifier(), augment=Views(), fields=("x", "y"))
+
+
 def test_a_vision_transformer_without_numbers(tmp_path):
     config = ViTConfig(
         hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
@@ -224,6 +239,11 @@ def test_a_trainer_of_ones_own(tmp_path):
             self.losses += 1
             return super().compute_loss(*args, **kwargs)
 
+        def _prepare_inputs(self, inputs):  # called before the augmenter looks for the images
+            inputs = dict(inputs)
+            inputs["pixel_values"] = inputs.pop("picture", inputs.get("pixel_values"))
+            return super()._prepare_inputs(inputs)
+
     class Mine(AugmentingTrainer, Counting):
         pass
 
@@ -232,7 +252,8 @@ def test_a_trainer_of_ones_own(tmp_path):
         str(tmp_path), max_steps=2, report_to=[], use_cpu=True, save_strategy="no",
         remove_unused_columns=False, per_device_train_batch_size=4,
     )  # fmt: skip
-    trainer = Mine(model, arguments, train_dataset=Images(), augment=divaug_of(model))
+    pictures = [{"picture": PIXELS[n], "labels": n % 10} for n in range(24)]
+    trainer = Mine(model, arguments, train_dataset=pictures, augment=divaug_of(model))
     trainer.train()
     assert trainer.losses == 2
     assert len(model.seen[0][1]) == 16
@@ -274,6 +295,15 @@ def test_accelerate_needs_the_loader_alone(tmp_path):
     hand = divaug_of(model)
     hand.load_state_dict({"step": 6, "seed": 0})
     assert torch.equal(again[0], hand(PIXELS[:4], index=index[0])[0])
+
+
+def test_tools_that_would_lose_the_augmentation_fail():
+    accelerator = Accelerator(cpu=True)
+    loader = AugmentedLoader(DataLoader(TensorDataset(PIXELS, LABELS), batch_size=4), Views())
+    with pytest.raises(AttributeError, match="batch_sampler"):
+        accelerator.skip_first_batches(loader, 1)
+    with pytest.raises(AttributeError):
+        accelerator.prepare_data_loader(loader)
 
 
 def test_accelerates_precision_holds_where_the_model_is_asked():

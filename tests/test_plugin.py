@@ -1,6 +1,8 @@
 """The plug-in: three lines in a loop, labels traced to their images, resuming, and its record."""
 
 import math
+import pickle
+from multiprocessing.reduction import ForkingPickler
 
 import pytest
 import torch
@@ -435,3 +437,17 @@ def test_an_empty_batch_stays_empty():
 def test_images_of_the_wrong_rank_are_named():
     with pytest.raises(ValueError, match="`images` must have four axes"):
         DivAug(network(), 4, 2)(IMAGES[0])
+
+
+def test_an_augmenter_sent_to_another_process_counts_for_itself():
+    """torch sends a CPU tensor as memory that both processes write to."""
+    augment = DivAug(network())
+    images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
+    augment(images)
+    other = pickle.loads(ForkingPickler.dumps(augment))
+    for _ in range(3):
+        other(images)
+    assert other.state_dict()["step"] == 4
+    assert other.record().images == 8
+    assert augment.state_dict()["step"] == 1
+    assert augment.record().images == 2

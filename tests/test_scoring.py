@@ -182,6 +182,40 @@ def test_a_model_wrapped_for_distributed_training(compiled):
     F.cross_entropy(model(CANDIDATES[0]), torch.tensor([0, 1, 2, 3])).backward()
 
 
+class Wrapper(nn.Module):
+    """What Lightning's Fabric puts around a model that is wrapped already."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, images):
+        return self.inner(images)
+
+
+@pytest.mark.usefixtures("_one_process")
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_model_wrapped_for_distributed_training_inside_of_another_wrapper(compiled, monkeypatch):
+    inner = trained_a_bit()
+    expected = score(inner, CANDIDATES)
+    ddp = DistributedDataParallel(inner)
+    wrapped = Wrapper(torch.compile(ddp, backend="eager") if compiled else ddp)
+    with monkeypatch.context() as patch:
+        patch.setattr(DistributedDataParallel, "_pre_forward", None)  # what sends the statistics
+        torch.testing.assert_close(score(wrapped, CANDIDATES), expected, rtol=1e-5, atol=1e-6)
+    assert "forward" not in vars(ddp)
+    F.cross_entropy(wrapped(CANDIDATES[0]), torch.tensor([0, 1, 2, 3])).backward()
+
+
+@pytest.mark.usefixtures("_one_process")
+def test_a_wrapped_model_that_raises_is_left_as_it_was():
+    ddp = DistributedDataParallel(trained_a_bit())
+    ddp.module.register_forward_hook(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        score(Wrapper(ddp), CANDIDATES)
+    assert "forward" not in vars(ddp)
+
+
 def test_bytes_are_scaled_to_the_unit_interval():
     candidates = torch.arange(12 * 192).remainder(256).to(torch.uint8).view(3, 4, 3, 8, 8)
     model = network()

@@ -85,7 +85,7 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     B, E = candidates.shape[:2]
     flat = candidates.flatten(0, 1)
     bare = _without_ddp(model)
-    with evaluating(bare), _generators_untouched(flat.device), torch.no_grad():
+    with evaluating(bare), _past_ddp(bare), _generators_untouched(flat.device), torch.no_grad():
         parts = [_forward(bare, part) for part in torch.split(flat, chunk_size or len(flat))]
     logits = torch.cat(parts)
     return torch.softmax(logits, dim=-1).view(B, E, -1)
@@ -115,6 +115,19 @@ def _without_ddp(model: nn.Module) -> nn.Module:
     # must not write to the model.
     inner = getattr(model, "_orig_mod", model)
     return inner.module if isinstance(inner, DistributedDataParallel) else model
+
+
+@contextmanager
+def _past_ddp(model: nn.Module) -> Iterator[None]:
+    """The same where DDP stands inside of somebody else's wrapper, such as Lightning Fabric's."""
+    inside = [part for part in model.modules() if isinstance(part, DistributedDataParallel)]
+    try:
+        for part in inside:
+            vars(part)["forward"] = part.module.__call__
+        yield
+    finally:
+        for part in inside:
+            vars(part).pop("forward", None)
 
 
 def _forward(model: nn.Module, images: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """Where an augmenter gets its candidates: `expand` with its settings, a step and a record."""
 
+import copy
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -55,6 +56,12 @@ class Source:
         self.backend = backend
         self.step = torch.zeros((), dtype=torch.int64)
         self.sums: Sums | None = None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # torch hands a CPU tensor to another process as memory that both write to.
+        self.__dict__.update(state)
+        self.step = self.step.clone()
+        self.sums = copy.deepcopy(self.sums)
 
     def candidates(
         self,

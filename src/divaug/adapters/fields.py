@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from divaug.augmenters import Augmenter
 
-__all__ = ["Batch", "Field", "Fields"]
+__all__ = ["Batch", "Field", "Fields", "check_augmenter", "check_fields"]
 
 Field = int | str
 """A position in a tuple or list, or a key of a mapping."""
@@ -26,18 +27,23 @@ class Fields:
         labels: the same; None where there are none.
         index: of the samples' numbers, which `Numbered` adds; None where there are none. They are
             used and then left out of the batch, so that a loop sees what it always saw.
+        keep: of what is to be left as it is though it has as many entries as there are images.
 
     Example:
         >>> Fields("pixel_values", "labels", index="index")
-        Fields(images='pixel_values', labels='labels', index='index')
+        Fields(images='pixel_values', labels='labels', index='index', keep=())
     """
 
     images: Field = 0
     labels: Field | None = 1
     index: Field | None = None
+    keep: tuple[Field, ...] = ()
 
     def __post_init__(self) -> None:
-        given = {name: at for name, at in vars(self).items() if at is not None or name == "images"}
+        roles = {"images": self.images, "labels": self.labels, "index": self.index}
+        kept = {f"keep[{place}]": at for place, at in enumerate(self.keep)}
+        absent = {name for name in ("labels", "index") if roles[name] is None}
+        given = {name: at for name, at in (roles | kept).items() if name not in absent}
         for name, at in given.items():
             if isinstance(at, bool) or not isinstance(at, int | str):
                 raise TypeError(
@@ -52,11 +58,11 @@ class Fields:
             raise ValueError(f"fields must be different ones, got {given}.")
 
     def augment(self, augment: Augmenter, batch: Batch, *, epoch: int | None = None) -> Batch:
-        """A batch of the same kind, augmented.
+        """The batch, augmented: a tuple of a tuple, a list of a list, a dictionary of a mapping.
 
         Images and labels are what the augmenter returns. Everything else that has an entry for
-        each image, a tensor or a list, is repeated image by image as labels are; what has none is
-        left as it is.
+        each image (tensors, lists and tuples, also those within) is repeated image by image, as
+        labels are; what has none is left as it is.
 
         Args:
             augment: `DivAug`, `Views` or another augmenter.
@@ -64,7 +70,6 @@ class Fields:
             epoch: for policies that follow a schedule.
 
         Example:
-            >>> import torch
             >>> from divaug.views import Views
             >>> images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
             >>> batch = {"x": images, "y": torch.tensor([3, 7]), "name": ["a", "b"]}
@@ -77,16 +82,15 @@ class Fields:
         images, labels = augment(
             originals,
             None if self.labels is None else parts[self.labels],
-            index=None if self.index is None else parts.pop(self.index),
+            index=None if self.index is None else _numbers(parts.pop(self.index)),
             epoch=epoch,
         )
         own = {self.images: images} | ({} if self.labels is None else {self.labels: labels})
-        rest = {
-            at: _repeated(part, len(originals), augment.views)
+        own |= {at: parts[at] for at in self.keep}
+        done = {
+            at: own[at] if at in own else _repeated(part, len(originals), augment.views)
             for at, part in parts.items()
-            if at not in own
         }
-        done = {at: own[at] if at in own else rest[at] for at in parts}
         return done if isinstance(batch, Mapping) else type(batch)(done.values())
 
     def _parts(self, batch: Batch) -> dict[Field, Any]:
@@ -101,19 +105,49 @@ class Fields:
                 f"a batch must be a tuple, a list or a mapping, got {type(batch).__name__}; let "
                 "the loader's `collate_fn` make one, or call the augmenter yourself."
             )
-        for name, at in vars(self).items():
+        for name in ("images", "labels", "index"):
+            at = getattr(self, name)
             if at is not None and at not in parts:
                 raise ValueError(
                     f"the batch has no {name} at {at!r}, it has {list(parts)}; say where they are: "
-                    f"Fields({name}=...)."
+                    f"Fields({name}=...). Batches of several loaders cannot be augmented at once."
                 )
+        if not set(self.keep) <= set(parts):
+            raise ValueError(
+                f"`keep` must name fields of the batch, got {self.keep}, it has {list(parts)}."
+            )
         return parts
+
+
+def check_fields(fields: object) -> None:
+    """Refuse what does not say where things are."""
+    if not isinstance(fields, Fields):
+        raise TypeError(f"`fields` must be a Fields, such as Fields(0, 1), got {fields!r}.")
+
+
+def check_augmenter(augment: object) -> None:
+    """Refuse what is no augmenter, when it is given and not when the first batch comes."""
+    if not callable(augment) or not hasattr(augment, "views"):
+        raise TypeError(
+            "`augment` must be an augmenter, such as divaug.DivAug(model) or divaug.views.Views("
+            f"policy), got {augment!r}."
+        )
+
+
+def _numbers(index: Any) -> Any:
+    """The samples' numbers as the augmenters take them; collating may have left a list."""
+    return torch.as_tensor(index) if isinstance(index, list | tuple) else index
 
 
 def _repeated(part: Any, num_images: int, views: int) -> Any:
     """An entry for each view, where there is one for each image."""
-    if isinstance(part, Tensor) and part.ndim and len(part) == num_images:
-        return part.repeat_interleave(views, 0)
-    if isinstance(part, list) and len(part) == num_images:
-        return [each for each in part for _ in range(views)]
-    return part
+    if isinstance(part, Tensor):
+        has_one_each = part.ndim and len(part) == num_images
+        return part.repeat_interleave(views, 0) if has_one_each else part
+    if isinstance(part, Mapping):
+        return {name: _repeated(each, num_images, views) for name, each in part.items()}
+    if type(part) not in (tuple, list):
+        return part
+    if len(part) == num_images:
+        return type(part)(each for each in part for _ in range(views))
+    return type(part)(_repeated(each, num_images, views) for each in part)

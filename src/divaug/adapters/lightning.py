@@ -1,29 +1,29 @@
 """A callback for Lightning: `Trainer(callbacks=[AugmentBatches(augment)])`."""
 
-import functools
+import inspect
 from typing import Any
 
 from divaug.extras import require
 
 require("lightning", "divaug.adapters.lightning", "lightning")
 
-from lightning.pytorch import Callback, LightningDataModule, LightningModule, Trainer
-from lightning.pytorch.utilities.model_helpers import is_overridden
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.strategies import Strategy
 
-from divaug.adapters.fields import Batch, Fields
+from divaug.adapters.fields import Batch, Fields, check_augmenter, check_fields
 from divaug.augmenters import Augmenter
 
 __all__ = ["AugmentBatches"]
 
-_HOOK = "on_after_batch_transfer"
+_MOVING = "batch_to_device"
 
 
 class AugmentBatches(Callback):
     """Augments every training batch once it is on its device; other batches are left alone.
 
-    It does so behind the hook `on_after_batch_transfer` of the data module or the module,
-    whichever Lightning would call, and gives the hook back at the end. The augmenter's step is
-    saved in Lightning's checkpoints and comes back with them.
+    While a module is fitted it stands behind the strategy's `batch_to_device`, after all hooks
+    for batches, the module's and the data module's. The augmenter's step is saved in Lightning's
+    checkpoints and comes back with them.
 
     Args:
         augment: `DivAug` of the module that is fitted, `Views` or another augmenter.
@@ -47,27 +47,28 @@ class AugmentBatches(Callback):
     """
 
     def __init__(self, augment: Augmenter, fields: Fields | None = None) -> None:
+        fields = Fields() if fields is None else fields
+        check_augmenter(augment)
+        check_fields(fields)
         self.augment = augment
-        self.fields = Fields() if fields is None else fields
-        self._owner: LightningModule | LightningDataModule | None = None
+        self.fields = fields
+        self._behind: Strategy | None = None
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Stand behind the hook for as long as the module is fitted."""
+        """Stand behind the strategy for as long as the module is fitted."""
         self._let_go()
         if stage == "fit":
-            self._take_hold(trainer, pl_module)
+            _check_step(pl_module)
+            self._take_hold(trainer)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Give the hook back."""
+        """Let go of the strategy."""
         self._let_go()
 
     def on_exception(
-        self,
-        trainer: Trainer,
-        pl_module: LightningModule,
-        exception: BaseException,
+        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
     ) -> None:
-        """Give the hook back; Lightning does not tear down what failed."""
+        """Let go of the strategy; Lightning does not tear down what failed."""
         self._let_go()
 
     def state_dict(self) -> dict[str, Any]:
@@ -78,24 +79,32 @@ class AugmentBatches(Callback):
         """Continue as the checkpoint says."""
         self.augment.load_state_dict(state_dict)
 
-    def _take_hold(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        data: LightningDataModule | None = getattr(trainer, "datamodule", None)
-        owner = pl_module if data is None or not is_overridden(_HOOK, data) else data
-        hook = getattr(owner, _HOOK)
+    def _take_hold(self, trainer: Trainer) -> None:
+        move = trainer.strategy.batch_to_device
 
-        # `wraps` lets Lightning see what it wraps: it still finds the hook overridden or not.
-        @functools.wraps(hook)
-        def augmented(batch: Batch, dataloader_idx: int) -> Batch:
-            batch = hook(batch, dataloader_idx)
+        def moved_and_augmented(batch: Batch, *args: Any, **kwargs: Any) -> Batch:
+            batch = move(batch, *args, **kwargs)
             if not trainer.training:
                 return batch
             with trainer.precision_plugin.forward_context():
                 return self.fields.augment(self.augment, batch, epoch=trainer.current_epoch)
 
-        setattr(owner, _HOOK, augmented)
-        self._owner = owner
+        if _MOVING in vars(trainer.strategy):
+            raise ValueError(
+                "another callback already augments the batches of this trainer; give it one alone."
+            )
+        setattr(trainer.strategy, _MOVING, moved_and_augmented)
+        self._behind = trainer.strategy
 
     def _let_go(self) -> None:
-        if self._owner is not None:
-            delattr(self._owner, _HOOK)  # the instance's; that of its class comes to light again
-            self._owner = None
+        if self._behind is not None:
+            delattr(self._behind, _MOVING)  # the object's; its class's comes to light again
+            self._behind = None
+
+
+def _check_step(module: LightningModule) -> None:
+    if "dataloader_iter" in inspect.signature(module.training_step).parameters:
+        raise TypeError(
+            "`training_step` must take a batch, got one that takes `dataloader_iter`: Lightning "
+            "then moves no batches; put the loader into a divaug.adapters.AugmentedLoader instead."
+        )

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from divaug.adapters.fields import Batch, Fields
+from divaug.adapters.fields import Batch, Fields, check_augmenter, check_fields
 from divaug.augmenters import Augmenter
 from divaug.plugin import DivAug
 
@@ -18,8 +18,8 @@ class AugmentedLoader:
     """A loader whose batches are augmented when they are asked for, never ahead of time.
 
     The model is asked with the weights of that very step. Workers of the loader beneath may read
-    ahead as far as they like. What is not named here (`dataset`, `sampler`, `batch_size`) is
-    asked of the loader beneath.
+    ahead as far as they like. Wrap what other tools have made of your loader (Accelerate's
+    `prepare`, `skip_first_batches`), not the other way round.
 
     Args:
         loader: any iterable of batches with uint8 images `[B,C,H,W]`, such as a DataLoader, also
@@ -47,9 +47,13 @@ class AugmentedLoader:
         device: torch.device | str | None = None,
         context: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
+        fields = Fields() if fields is None else fields
+        check_augmenter(augment)
+        check_fields(fields)
+        _check_context(context)
         self.loader = loader
         self.augment = augment
-        self.fields = Fields() if fields is None else fields
+        self.fields = fields
         self.device = None if device is None else torch.device(device)
         self.context = context
         self.epoch = 0
@@ -65,21 +69,41 @@ class AugmentedLoader:
     def __len__(self) -> int:
         return len(self.loader)  # type: ignore[arg-type]  # or the error that it has no length
 
-    def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes next, to schedules and to the loader beneath or its sampler.
+    @property
+    def dataset(self) -> Any:
+        """That of the loader beneath."""
+        return self.loader.dataset  # type: ignore[attr-defined]  # or the error that it has none
 
-        Without it passes are counted from 0.
+    @property
+    def sampler(self) -> Any:
+        """That of the loader beneath."""
+        return self.loader.sampler  # type: ignore[attr-defined]  # the same
+
+    @property
+    def batch_size(self) -> Any:
+        """Images of a batch of the loader beneath, before there are views."""
+        return self.loader.batch_size  # type: ignore[attr-defined]  # the same
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch comes next, to schedules and to the loader beneath or its samplers.
+
+        Without it passes are counted from 0, also in a run that is resumed.
         """
         self.epoch = epoch
-        beneath = (self.loader, getattr(self.loader, "sampler", None))
-        listener = next((each for each in beneath if hasattr(each, "set_epoch")), None)
-        if listener is not None:
-            listener.set_epoch(epoch)
+        listeners: list[Any] = [self.loader]
+        if not hasattr(self.loader, "set_epoch"):
+            listeners = [getattr(self.loader, name, 0) for name in ("sampler", "batch_sampler")]
+        for each in listeners:
+            if hasattr(each, "set_epoch"):
+                each.set_epoch(epoch)
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "loader":  # not yet made: a copy asks before it has anything
-            raise AttributeError(name)
-        return getattr(self.loader, name)
+
+def _check_context(context: object) -> None:
+    if not callable(context) or isinstance(context, AbstractContextManager):
+        raise TypeError(
+            "`context` must make a context when it is called, once for each batch, got "
+            f"{context!r}; write `lambda:` before it."
+        )
 
 
 def _device_of(augment: Augmenter) -> torch.device | None:

@@ -1,5 +1,6 @@
 """`Numbered`: a dataset whose samples know their number."""
 
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,10 @@ class Numbered(Dataset[Any]):
 
     With the samples' numbers a draw depends neither on a sample's place in the batch nor on the
     number of processes. Without them the processes of one training draw alike for the first image
-    of their batches, for the second, and so on.
+    of their batches, for the second, and so on. Number the whole, not parts that are put together
+    afterwards: their numbers would come twice.
+
+    What is not named here (`classes`, `targets`) is asked of the dataset beneath.
 
     Args:
         dataset: with `len` and samples that are tuples, lists or mappings.
@@ -37,6 +41,7 @@ class Numbered(Dataset[Any]):
         return len(self.dataset)
 
     def __getitem__(self, number: int) -> Any:
+        number = self._from_the_front(number)
         sample = self.dataset[number]
         if isinstance(sample, Mapping):
             if "index" in sample:
@@ -48,3 +53,26 @@ class Numbered(Dataset[Any]):
             f"samples must be tuples, lists or mappings, got {type(sample).__name__}; return "
             "(image, label)."
         )
+
+    @property
+    def transform(self) -> Any:
+        """That of the dataset beneath; timm's loaders set it."""
+        return self.dataset.transform
+
+    @transform.setter
+    def transform(self, transform: Any) -> None:
+        self.dataset.transform = transform
+
+    def __getattr__(self, name: str) -> Any:
+        # A copy asks before it has anything; samples in bulk would come without their numbers.
+        if name in ("dataset", "__getitems__"):
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
+
+    def _from_the_front(self, number: int) -> int:
+        """One number for one sample."""
+        try:
+            whole = operator.index(number)
+        except TypeError:
+            raise TypeError(f"samples are numbered one by one, got {number!r}.") from None
+        return whole + len(self) if whole < 0 else whole

@@ -15,8 +15,9 @@ from transformers import (
     TrainingArguments,
 )
 
-from divaug.adapters.fields import Fields
+from divaug.adapters.fields import Fields, check_augmenter, check_fields
 from divaug.augmenters import Augmenter
+from divaug.plugin import DivAug
 
 __all__ = ["PIXEL_VALUES", "AugmentingTrainer"]
 
@@ -37,14 +38,22 @@ class AugmentingTrainer(Trainer):
     Args:
         *args: for `Trainer`.
         augment: `DivAug` of the model that is trained, `Views` or another augmenter.
-        fields: where a batch has images, labels and numbers.
+        fields: where a batch has images, labels and numbers; None for `PIXEL_VALUES`.
         **kwargs: for `Trainer`.
     """
 
     def __init__(
-        self, *args: Any, augment: Augmenter, fields: Fields = PIXEL_VALUES, **kwargs: Any
+        self, *args: Any, augment: Augmenter, fields: Fields | None = None, **kwargs: Any
     ) -> None:
+        fields = PIXEL_VALUES if fields is None else fields
+        check_augmenter(augment)
+        check_fields(fields)
         super().__init__(*args, **kwargs)
+        if self.model_init is not None and isinstance(augment, DivAug):
+            raise ValueError(
+                "`augment` asks a model that would not be the trained one, which `model_init` "
+                "makes anew; give `model`."
+            )
         if fields.index is not None and self.args.remove_unused_columns:
             raise ValueError(
                 f"the samples' numbers ({fields.index!r}) would be taken out of the batch before "
@@ -52,7 +61,7 @@ class AugmentingTrainer(Trainer):
             )
         self.augment = augment
         self.fields = fields
-        self.add_callback(_Resuming(augment))
+        self.add_callback(_Resuming(self))
 
     def training_step(
         self,
@@ -78,8 +87,8 @@ class AugmentingTrainer(Trainer):
 class _Resuming(TrainerCallback):
     """Gives the augmenter back what a checkpoint holds, before the first step."""
 
-    def __init__(self, augment: Augmenter) -> None:
-        self.augment = augment
+    def __init__(self, trainer: AugmentingTrainer) -> None:
+        self.trainer = trainer
 
     def on_train_begin(
         self,
@@ -90,7 +99,7 @@ class _Resuming(TrainerCallback):
     ) -> None:
         """Continue as the checkpoint says, where there is one."""
         if _NAME in _kept(state):
-            self.augment.load_state_dict(_kept(state)[_NAME])
+            self.trainer.augment.load_state_dict(_kept(state)[_NAME])
 
 
 def _kept(state: TrainerState) -> dict[str, Any]:
