@@ -10,6 +10,7 @@ from pathlib import Path
 
 import lightning.pytorch as lightning
 import pytest
+import pytorch_lightning
 import torch
 from lightning.fabric import Fabric
 from torch import nn
@@ -70,8 +71,8 @@ def divaug_of(module, **settings):
     return DivAug(module, default=default, pool=PIXELS, **settings)
 
 
-def trainer_of(*callbacks, folder=None, **settings):
-    return lightning.Trainer(
+def trainer_of(*callbacks, package=lightning, **settings):
+    return package.Trainer(
         **{
             "accelerator": "cpu",
             "logger": False,
@@ -80,7 +81,6 @@ def trainer_of(*callbacks, folder=None, **settings):
             "enable_model_summary": False,
             "max_epochs": 2,
             "callbacks": list(callbacks),
-            "default_root_dir": folder,
         }
         | settings
     )
@@ -114,6 +114,35 @@ def test_training_ends_with_the_weights_of_a_loop_by_hand():
     assert len(module.trained) == len(seen) == 12
     assert all(torch.equal(*pair) for pair in zip(module.trained, seen, strict=True))
     assert same(module.network, model)
+
+
+def test_a_trainer_of_the_older_package_takes_it_too():
+    """`pytorch_lightning` has classes of its own, which are no relatives of `lightning`'s."""
+
+    class Older(pytorch_lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.network = network()
+
+        def forward(self, images):
+            return self.network(images)
+
+        def training_step(self, batch, batch_idx):
+            return F.cross_entropy(self(batch[0]), batch[1])
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    class OlderData(pytorch_lightning.LightningDataModule):
+        def train_dataloader(self):
+            return loader_of()
+
+    module = Older()
+    callback = AugmentBatches(divaug_of(module), Fields(index=2))
+    trainer = trainer_of(callback, package=pytorch_lightning)
+    trainer.fit(module, datamodule=OlderData())
+    assert same(module.network, by_hand()[0])
+    assert MOVING not in vars(trainer.strategy)
 
 
 def test_validation_gets_what_its_loader_gives():
