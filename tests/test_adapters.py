@@ -4,7 +4,9 @@ import copy
 import importlib
 import pickle
 import sys
+import warnings
 from collections import namedtuple
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Subset, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
+import divaug.adapters.loader
 from divaug import DivAug, policies
 from divaug.adapters import AugmentedLoader, Fields, Numbered
 from divaug.views import Views
@@ -76,6 +79,10 @@ def test_a_mapping_keeps_its_order_and_repeats_what_has_an_entry_for_each_image(
     assert out["scale"].shape == ()
     assert out["more"]["id"].tolist() == [7, 7, 8, 8, 9, 9]
     assert [len(part) for part in out["more"]["boxes"]] == [6, 2]
+    three = [torch.arange(3)] * 3  # as many columns as images
+    assert [len(part) for part in Fields().augment(Shown(), [images_of(3), *three])] == [6] * 4
+    nested = Fields().augment(Shown(), (images_of(3), torch.zeros(3), three))[2]
+    assert [len(part) for part in nested] == [6, 6, 6]
     assert out["weights"] is batch["weights"]
     assert all(batch[name] is before[name] for name in before)  # the loader's batch is not changed
 
@@ -137,6 +144,8 @@ def test_a_missing_field_is_named_with_those_there_are():
         Fields("pixels", None).augment(Shown(), {"x": images_of(1)})
     with pytest.raises(ValueError, match=r"no labels at 1, it has \[0\]"):
         Fields().augment(Shown(), (images_of(1),))
+    with pytest.raises(ValueError, match=r"no index at 2.*Numbered\(dataset\)"):
+        Fields(index=2).augment(Shown(), (images_of(1), torch.zeros(1)))
     with pytest.raises(ValueError, match=r"`keep` must name fields.*\(5,\).*\[0, 1\]"):
         Fields(keep=(5,)).augment(Shown(), (images_of(1), torch.zeros(1)))
 
@@ -179,6 +188,9 @@ def test_samples_themselves_are_not_changed():
 def test_one_sample_has_one_number():
     dataset = Numbered([(5,), (6,), (7,)])
     assert dataset[-1] == dataset[2] == dataset[torch.tensor(2)] == (7, 2)
+    for number in (3, -4):
+        with pytest.raises(IndexError, match=f"there are 3 samples, got number {number}"):
+            dataset[number]
     with pytest.raises(TypeError, match=r"one by one, got slice\(0, 2"):
         dataset[0:2]
 
@@ -263,6 +275,22 @@ def test_epochs_are_counted_or_said():
     list(loader)
     list(loader)
     assert [epoch for *_, epoch in augment.calls] == [0, 0, 1, 1, 7, 7, 8, 8]
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_processes_that_each_read_everything_are_told(monkeypatch, recwarn, sampled):
+    two = {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "get_world_size": lambda: 2,
+    }
+    monkeypatch.setattr(divaug.adapters.loader, "dist", SimpleNamespace(**two))
+    dataset = TensorDataset(images_of(4), torch.zeros(4))
+    sampler = DistributedSampler(dataset, num_replicas=2, rank=0) if sampled else None
+    warnings.simplefilter("always")
+    list(AugmentedLoader(DataLoader(dataset, sampler=sampler), Views()))
+    told = [str(each.message) for each in recwarn if "each process reads all" in str(each.message)]
+    assert len(told) == (0 if sampled else 1)
 
 
 def test_a_pass_that_was_left_early_counts_as_an_epoch():

@@ -154,9 +154,12 @@ def test_the_items_of_a_batch_are_its_views(tmp_path):
 def test_evaluation_gets_what_its_dataset_gives(tmp_path):
     model = Classifier()
     augment = Noting(divaug_of(model))
-    trainer_of(model, augment, tmp_path).evaluate()
+    trainer = trainer_of(model, augment, tmp_path)
+    trainer.evaluate([{"pixel_values": each / 255, "labels": 1} for each in PIXELS])
     assert not augment.calls
-    assert torch.equal(torch.cat([images for _, images, _ in model.seen]), PIXELS)
+    assert torch.equal(torch.cat([images for _, images, _ in model.seen]), PIXELS / 255)
+    with pytest.raises(ValueError, match=r"to evaluate on must be normalised.*got uint8"):
+        trainer.evaluate()
 
 
 @pytest.mark.parametrize("restore", [False, True])

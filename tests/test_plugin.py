@@ -366,7 +366,8 @@ def test_two_processes_draw_what_one_process_draws(tmp_path):
     ({"default": "cifar10"}, TypeError, r"`default`.*default_augmentation\.cifar10\(\).*'cifar10'"),
     ({"dtype": "float32"}, TypeError, r"`dtype` must be a torch\.dtype.*'float32'"),
     ({"backend": "cuda"}, ValueError, r"`backend`.*'torch', 'triton'.*None, got 'cuda'"),
-    ({"dtype": torch.uint8}, ValueError, r"`dtype` must be a float, got torch\.uint8"),
+    ({"dtype": torch.uint8}, ValueError, r"`dtype` must be a float of.*, got torch\.uint8"),
+    ({"dtype": torch.float8_e4m3fn}, ValueError, r"16 bits or more, got torch\.float8"),
 ])  # fmt: skip
 def test_wrong_settings_are_refused_at_once(arguments, error, message):
     with pytest.raises(error, match=message):

@@ -125,10 +125,13 @@ def test_a_pool_of_one_leaves_only_itself():
 
 
 def test_samples_outside_the_pool_still_get_a_partner_inside():
-    stream = Stream(0, 0, torch.arange(500))
-    these = policies.Uniform().draw(stream, 2, (8, 8), Partners(4, torch.arange(500)))
-    assert int(these.partner.min()) >= 0
-    assert int(these.partner.max()) < 4
+    numbers = torch.cat([torch.arange(4, 2004), torch.arange(-2000, 0)])
+    stream = Stream(0, 0, numbers)
+    these = policies.Uniform().draw(stream, 2, (8, 8), Partners(4, numbers))
+    for outside in (these.partner[:2000], these.partner[2000:]):
+        assert_evenly_spread(torch.bincount(outside.flatten(), minlength=4))
+    alone = policies.Uniform().draw(stream, 2, (8, 8), Partners(1, numbers))
+    assert (alone.partner == 0).all()
 
 
 @pytest.mark.parametrize("k", [1, 3, 16])

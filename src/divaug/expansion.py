@@ -55,8 +55,8 @@ def expand(
         index: int64 `[B]`, the samples' numbers in their dataset; None for 0 to B − 1.
         step: the step or epoch; a number, or an integer tensor on the device.
         epoch: what a policy that follows a schedule goes by.
-        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws its partner from; None for the
-            batch.
+        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws its partner from, row i the
+            sample of number i, which is not paired with itself; None for the batch.
         dtype: of the finished candidates; float32 unless given. Only with `default`.
         channels_last: whether each candidate is stored with its channels last.
         backend: "torch" or "triton" to force one; None to choose.

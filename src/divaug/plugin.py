@@ -33,8 +33,9 @@ class DivAug:
         default: the default augmentation; None for bytes scaled to [0, 1].
         method: the rule of selection, see `select`.
         seed: decides every draw, together with the step and the samples' numbers.
-        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from; None for the batch. Give
-            it when several processes share the work, so that partners do not depend on the batch.
+        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from, row i the sample of
+            number i, which is not paired with itself; None for the batch. Give it when several
+            processes share the work, so that partners do not depend on the batch.
         dtype: of the images returned; None for the model's.
         channels_last: whether to return images with their channels last.
         chunk_size: most candidates scored in one forward pass.

@@ -27,7 +27,7 @@ class Record:
         drawn: operation → how often a kept sub-policy held it, applied or not.
         probability: operation → mean probability it was kept with (NaN where it never was).
         diversity_kept: mean Variance Diversity of the kept candidates; NaN where the method does
-            not ask the model.
+            not ask the model, or a prediction was not finite.
         diversity_all: mean Variance Diversity of all candidates; NaN likewise.
         diversity_best: mean of the largest that any choice of as many had had; NaN likewise, and
             where there are too many choices to try.

@@ -188,7 +188,8 @@ def select(
 
     Returns:
         int64 `[B,S]`, distinct indices in the order of choice. Where all distances to what is left
-        are zero or not finite, the choice among what is left is uniform.
+        are zero or not finite, the choice among what is left is uniform, but for "exact", which
+        takes the first of equal subsets.
 
     Example:
         >>> probs = torch.tensor([[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]])

@@ -29,7 +29,8 @@ class Source:
         default: the default augmentation; None for bytes scaled to [0, 1].
         num_candidates: candidates of each image.
         seed: decides every draw, together with the step and the samples' numbers.
-        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from; None for the batch.
+        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from, row i the sample of
+            number i; None for the batch.
         channels_last: whether candidates are stored with their channels last.
         backend: "torch" or "triton" to force one; None to choose.
     """
@@ -165,9 +166,10 @@ def check_dtype(dtype: object) -> None:
         return
     if not isinstance(dtype, torch.dtype):
         raise TypeError(f"`dtype` must be a torch.dtype such as torch.float32, got {dtype!r}.")
-    if not dtype.is_floating_point:
+    if not dtype.is_floating_point or dtype.itemsize < 2:
         raise ValueError(
-            f"`dtype` must be a float, got {dtype}: the images returned are normalised."
+            f"`dtype` must be a float of 16 bits or more, got {dtype}: the images returned are "
+            "normalised."
         )
 
 

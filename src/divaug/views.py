@@ -24,7 +24,8 @@ class Views:
         default: the default augmentation; None for bytes scaled to [0, 1].
         num_views: views of each image.
         seed: decides every draw, together with the step and the samples' numbers.
-        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from; None for the batch.
+        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from, row i the sample of
+            number i; None for the batch.
         dtype: of the images returned; float32 unless given.
         channels_last: whether to return images with their channels last.
         backend: "torch" or "triton" to force one; None to choose.

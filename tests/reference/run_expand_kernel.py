@@ -21,7 +21,8 @@ def compare(name, case, seed):
     images = kernel_cases.images_of(case, seed)
     pool = kernel_cases.images_of((9, *case[1:]), seed + 1)
     # Every other sample's number: a tensor that does not lie in memory as the kernels read it.
-    index = torch.arange(2 * len(images))[::2] * 3
+    # Numbers below the pool, in it and beyond it: −6, 0, 6, 12, …
+    index = torch.arange(2 * len(images))[::2] * 3 - 6
     more = {"pool": pool, "index": index} if seed % 2 else {}
     expected, drawn = kernel_cases.run(case, images, "torch", seed, **more)
     with poisoned_memory():

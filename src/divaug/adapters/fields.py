@@ -108,9 +108,14 @@ class Fields:
         for name in ("images", "labels", "index"):
             at = getattr(self, name)
             if at is not None and at not in parts:
+                remedy = (
+                    "number the samples: Numbered(dataset)"
+                    if name == "index"
+                    else (f"say where they are: Fields({name}=...)")
+                )
                 raise ValueError(
-                    f"the batch has no {name} at {at!r}, it has {list(parts)}; say where they are: "
-                    f"Fields({name}=...). Batches of several loaders cannot be augmented at once."
+                    f"the batch has no {name} at {at!r}, it has {list(parts)}; {remedy}. Batches "
+                    "of several loaders cannot be augmented at once, nor one batch twice."
                 )
         if not set(self.keep) <= set(parts):
             raise ValueError(
@@ -142,12 +147,16 @@ def _numbers(index: Any) -> Any:
 def _repeated(part: Any, num_images: int, views: int) -> Any:
     """An entry for each view, where there is one for each image."""
     if isinstance(part, Tensor):
-        has_one_each = part.ndim and len(part) == num_images
-        return part.repeat_interleave(views, 0) if has_one_each else part
+        return part.repeat_interleave(views, 0) if _has_entries(part, num_images) else part
     if isinstance(part, Mapping):
         return {name: _repeated(each, num_images, views) for name, each in part.items()}
     if type(part) not in (tuple, list):
         return part
-    if len(part) == num_images:
+    if len(part) == num_images and not any(_has_entries(each, num_images) for each in part):
         return type(part)(each for each in part for _ in range(views))
     return type(part)(_repeated(each, num_images, views) for each in part)
+
+
+def _has_entries(part: Any, num_images: int) -> bool:
+    """Whether it has itself an entry for each image, and so is none for one of them."""
+    return isinstance(part, Tensor) and part.ndim > 0 and len(part) == num_images

@@ -1,11 +1,14 @@
 """`AugmentedLoader`: a loader whose batches are augmented as the last thing before training."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
 from divaug.adapters.fields import Batch, Fields, check_augmenter, check_fields
 from divaug.augmenters import Augmenter
@@ -59,6 +62,7 @@ class AugmentedLoader:
         self.epoch = 0
 
     def __iter__(self) -> Iterator[Batch]:
+        _warn_if_not_shared_out(self.loader)
         epoch, self.epoch = self.epoch, self.epoch + 1
         for batch in self.loader:
             here = _moved(batch, self.device or _device_of(self.augment))
@@ -103,6 +107,19 @@ def _check_context(context: object) -> None:
         raise TypeError(
             "`context` must make a context when it is called, once for each batch, got "
             f"{context!r}; write `lambda:` before it."
+        )
+
+
+def _warn_if_not_shared_out(loader: object) -> None:
+    """Say it where each of several processes reads everything, as prepared loaders do not."""
+    if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
+        return
+    alone = RandomSampler, SequentialSampler
+    if type(loader) is DataLoader and isinstance(loader.sampler, alone):
+        warnings.warn(
+            "each process reads all samples: give the DataLoader a DistributedSampler, or let "
+            "Accelerate or Fabric prepare it before it becomes an AugmentedLoader.",
+            stacklevel=3,
         )
 
 

@@ -14,8 +14,9 @@ class Numbered(Dataset[Any]):
 
     With the samples' numbers a draw depends neither on a sample's place in the batch nor on the
     number of processes. Without them the processes of one training draw alike for the first image
-    of their batches, for the second, and so on. Number the whole, not parts that are put together
-    afterwards: their numbers would come twice.
+    of their batches, for the second, and so on. A sample that stands in a batch twice comes out
+    twice alike. Number the whole, not parts that are put together afterwards: their numbers would
+    come twice.
 
     What is not named here (`classes`, `targets`) is asked of the dataset beneath.
 
@@ -75,4 +76,6 @@ class Numbered(Dataset[Any]):
             whole = operator.index(number)
         except TypeError:
             raise TypeError(f"samples are numbered one by one, got {number!r}.") from None
+        if not -len(self) <= whole < len(self):
+            raise IndexError(f"there are {len(self)} samples, got number {whole}.")
         return whole + len(self) if whole < 0 else whole

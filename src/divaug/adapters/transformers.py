@@ -2,11 +2,13 @@
 
 from typing import Any, cast
 
+import torch
+from torch import Tensor, nn
+
 from divaug.extras import require
 
 require("transformers", "divaug.adapters.transformers", "transformers")
 
-from torch import Tensor, nn
 from transformers import (
     Trainer,
     TrainerCallback,
@@ -77,6 +79,18 @@ class AugmentingTrainer(Trainer):
             num_items_in_batch = num_items_in_batch * self.augment.views
         loss: Tensor = super().training_step(model, inputs, num_items_in_batch)
         return loss
+
+    def prediction_step(
+        self, model: nn.Module, inputs: dict[str, Tensor | Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Evaluate on images that are finished; bytes are refused, which some models take."""
+        images = inputs.get(str(self.fields.images))
+        if isinstance(images, Tensor) and images.dtype == torch.uint8:
+            raise ValueError(
+                "images to evaluate on must be normalised as the augmenter does it, got uint8; "
+                "only training batches are augmented."
+            )
+        return super().prediction_step(model, inputs, *args, **kwargs)
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Save the model; of a checkpoint this is the first part, the trainer's state follows."""

@@ -33,8 +33,9 @@ def finish(
     """Draw sign, place and partner of the operations at ``i``, and write all that they are."""
     sign_word, y, x, partner_word = philox(seed_low, seed_high, sample, now, place, _PLACE)
     sign = tl.where(sign_word >= 2147483648, -1.0, 1.0)
-    other = below(partner_word, tl.maximum(pool - 1, 1))
-    other = tl.where((pool > 1) & (other >= own), other + 1, other)
+    inside = (own >= 0) & (own < pool) & (pool > 1)
+    other = below(partner_word, tl.where(inside, pool - 1, pool))
+    other = tl.where(inside & (other >= own), other + 1, other)
     tl.store(operation + i, op, mask=mask)
     tl.store(applied + i, used.to(tl.uint8), mask=mask)
     tl.store(argument + i, _argument(m, sign, signed, rounding, floats, mask), mask=mask)

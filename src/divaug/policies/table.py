@@ -132,8 +132,9 @@ class Partners:
 
     Args:
         count: number of images in the pool.
-        own: int64 `[B]`, the row of each sample itself, which is not drawn; None where the pool is
-            the batch and sample b its row b.
+        own: int64 `[B]`, the row of each sample itself, which is not drawn; of a sample that is
+            not in the pool any other number. None where the pool is the batch and sample b its
+            row b.
     """
 
     count: int
@@ -196,6 +197,18 @@ def _fraction(word: Tensor, levels: Tensor) -> Tensor:
     return torch.where(levels > 0, step / (levels - 1).clamp(min=1), uniform(word))
 
 
+def _another(word: Tensor, partners: Partners) -> Tensor:
+    """Any image of the pool but the sample's own, where it has one there."""
+    own = partners.own
+    if own is None:
+        own = torch.arange(len(word), device=word.device)
+    own = own[:, None, None]
+    # Draw among the others and skip over it; a pool of one leaves only itself.
+    inside = (own >= 0) & (own < partners.count) & (partners.count > 1)
+    partner = below(word, partners.count - inside.to(torch.int64))
+    return partner + (inside & (partner >= own)).to(torch.int64)
+
+
 def finish(
     chosen: Choice,
     stream: Stream,
@@ -207,13 +220,7 @@ def finish(
     _, candidates, slots = chosen.applied.shape
     sign_word, y, x, partner_word = stream.words(Purpose.PLACE, candidates, slots)
     sign = torch.where(sign_word >= 1 << 31, -1.0, 1.0)
-    # Another image than the sample's own: draw among the others and skip over it.
-    partner = below(partner_word, max(partners.count - 1, 1))
-    if partners.count > 1:
-        own = partners.own
-        if own is None:
-            own = torch.arange(len(partner), device=partner.device)
-        partner = partner + (partner >= own[:, None, None]).to(torch.int64)
+    partner = _another(partner_word, partners)
     return SubPolicies(
         operation=chosen.integers[..., 0].contiguous(),
         applied=chosen.applied,
