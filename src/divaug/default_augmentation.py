@@ -88,6 +88,11 @@ class DefaultAugmentation:
             raise ValueError(
                 f"`padding` and `cutout` must not be negative, got {self.padding}, {self.cutout}."
             )
+        if not isinstance(self.photometric, Photometric | None):
+            raise TypeError(
+                "`photometric` must be a divaug.photometric.Photometric, or None for none, got "
+                f"{self.photometric!r}."
+            )
 
     def output_size(self, height: int, width: int) -> tuple[int, int]:
         """Height and width of the finished candidates."""
