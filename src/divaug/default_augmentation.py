@@ -99,7 +99,7 @@ class DefaultAugmentation:
         side = self.photometric.size if self.photometric else 0
         return (side, side) if side else (height, width)
 
-    def centre(self, images: Tensor) -> Tensor:
+    def center_crop(self, images: Tensor) -> Tensor:
         """The centre of images `[N,C,H,W]`, of the size that finished candidates have.
 
         What a network is shown of images that are not augmented.
