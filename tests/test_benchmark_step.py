@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from divaug.benchmarks import semi_step
+from divaug import select as library_select
+from divaug.benchmarks import semi_step, step_parts
 from divaug.benchmarks.clocks import in_turns
 from divaug.benchmarks.step import measure, ready
 from divaug.recipes import override, recipe
@@ -106,6 +107,27 @@ def test_the_semi_supervised_step_is_held_against_its_passes(augmenter, extra):
     shown = semi_step.table(whole)
     assert shown.rows[0][1] == "6 + 8"
     assert shown.rows[0][5] == f"{found['ratio']:.2f}"
+
+
+@pytest.mark.parametrize(("augmenter", "method"), [
+    ("divaug", "kmeans++"), ("divaug-greedy", "greedy"), ("divaug-exact", "exact"),
+])  # fmt: skip
+@pytest.mark.parametrize(("time_it", "make"), [
+    (measure, toy_recipe), (semi_step.measure, semi_recipe),
+], ids=["supervised", "semi-supervised"])  # fmt: skip
+def test_the_rule_of_selection_that_is_timed_is_the_recipes(
+    monkeypatch, time_it, make, augmenter, method
+):
+    asked = []
+
+    def select(probs, num_selected, method, seed, **more):
+        asked.append((num_selected, method))
+        return library_select(probs, num_selected, method, seed, **more)
+
+    monkeypatch.setattr(step_parts, "select", select)
+    own = make(augmenter=augmenter)
+    time_it(own, "cpu", repeats=1, steps=1, data=toy_data())
+    assert set(asked) == {(own.num_selected, method)}
 
 
 def test_a_supervised_recipe_has_no_such_ratio():

@@ -169,3 +169,14 @@ def test_lists_of_statistics_are_as_good_as_tuples():
 def test_channels_must_fit_the_images():
     with pytest.raises(ValueError, match="3 channels"):
         expand(samples.images(1, 8, 8, 2), 2, NOTHING, cifar10())
+
+
+@pytest.mark.parametrize(("height", "width"), [(9, 12), (4, 4), (5, 4)])
+def test_the_center_crop_is_as_large_as_finished_candidates(height, width):
+    images = torch.arange(height * width).view(1, 1, height, width).expand(2, 3, -1, -1)
+    top, left = (height - 4) // 2, (width - 4) // 2
+    cropped = imagenet(4).center_crop(images)
+    assert torch.equal(cropped, images[:, :, top : top + 4, left : left + 4])
+    assert torch.equal(cifar10().center_crop(images), images)
+    with pytest.raises(ValueError, match=f"images of {height}×{width} are smaller than 13×13"):
+        imagenet(13).center_crop(images)

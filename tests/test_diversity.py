@@ -158,6 +158,29 @@ def test_labels_that_do_not_fit_are_refused(labels, error, message):
         loss_diversity(torch.rand(2, 4, 3), labels)
 
 
+@pytest.mark.parametrize(("labels", "error", "message"), [
+    (torch.tensor([7, 1]), ValueError, r"`labels` must lie in \[0, 2\].*`clean`, got 1 to 7"),
+    (torch.tensor([7, -100]), ValueError, r"`labels` must lie in \[0, 2\].*got -100 to 7"),
+    (torch.tensor([0, 1], dtype=torch.int32), TypeError, r"int64, got torch\.int32.*long"),
+    (torch.tensor([0.0, 1.0]), TypeError, r"int64, got torch\.float32"),
+    (torch.eye(3)[:2], ValueError, r"`labels` \[B\]"),
+])  # fmt: skip
+def test_labels_that_no_prediction_can_meet_are_no_affinity(labels, error, message):
+    """They would count as wrong answers, before augmentation and after."""
+    with pytest.raises(error, match=message):
+        affinity(torch.rand(2, 3), torch.rand(2, 4, 3), labels)
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 2, 2, 2), (2, 1, 1, 2), (2, 1, 1, 1, 2)], ids=str)
+def test_views_of_more_axes_are_refused(shape):
+    """Broadcasting would compare views with the labels of other images."""
+    perfect = torch.eye(2)[:, None, None, :].expand(2, 2, 2, 2)
+    clean, labels = torch.eye(2), torch.tensor([0, 1])
+    with pytest.raises(ValueError, match=r"`augmented` must be \[B,D\] or \[B,S,D\]"):
+        affinity(clean, perfect if shape == (2, 2, 2, 2) else torch.rand(shape), labels)
+    assert float(affinity(clean, perfect.flatten(1, 2), labels)) == 0.0
+
+
 @pytest.mark.parametrize("probs", [
     torch.tensor([[2.0, -1.0], [0.5, 0.5]]), torch.tensor([[30.0, 1.0], [0.5, 0.5]]),
 ], ids=["below 0", "above 1"])  # fmt: skip
@@ -178,6 +201,9 @@ def test_no_value_is_asked_for_away_from_the_processor():
     """On the device "meta" no tensor has values: whoever asks for one fails."""
     nowhere = torch.zeros(5, 4, 3, device="meta")
     assert variance_diversity(nowhere).shape == (5,)
+    labels = torch.zeros(5, dtype=torch.int64, device="meta")
+    assert loss_diversity(nowhere, labels).shape == (5,)
+    assert affinity(nowhere[:, 0], nowhere, labels).shape == ()
     with pytest.raises(RuntimeError, match="meta"):
         float(nowhere.amax())
 

@@ -7,13 +7,15 @@ import pytest
 import torch
 from PIL import Image
 
-from divaug.diversity import variance_diversity
+from divaug import expand, score, select
+from divaug.default_augmentation import cifar10, plain
 from divaug.figures.candidates import CELL, FRAME, GAP, KEPT, MARGIN, ROW, TITLE, draw_candidates
 from divaug.figures.canvas import fit, fit_square, read_image, resize, to_picture, to_tensor
 from divaug.figures.choosing import choose, untrained_network
 from divaug.figures.magnitudes import draw_magnitudes, signed_magnitudes
 from divaug.figures.scene import DAY, NIGHT, scene
 from divaug.operations import apply
+from divaug.policies import Uniform
 
 
 @pytest.fixture(scope="module")
@@ -170,8 +172,19 @@ def test_many_classes_and_broken_probabilities_are_drawn(choice):
     draw_candidates(replace(choice, probs=torch.full_like(many, float("nan"))), "t")
 
 
-def test_the_choice_is_the_librarys(choice):
-    kept = choice.probs.take_along_dim(choice.chosen[..., None], 1)
-    assert (variance_diversity(kept) > 0).all()
-    assert choice.candidates.shape == (2, 6, 3, 32, 32)
-    assert choice.subpolicies.shape == (2, 6, 2)
+@pytest.mark.parametrize("method", ["kmeans++", "greedy", "exact", "uniform"])
+def test_the_choice_is_the_librarys(method):
+    images = [scene(64), scene(64, NIGHT)]
+    network = untrained_network("tiny-resnet-8")
+    choice = choose(
+        images, network, num_candidates=6, num_selected=3, method=method, seed=4, size=24
+    )
+    squares = torch.stack([fit_square(image, 24) for image in images])
+    candidates, subpolicies = expand(squares, 6, Uniform("paper"), seed=4)
+    assert torch.equal(choice.candidates, candidates)
+    assert choice.subpolicies.equal(subpolicies)
+    finished, _ = expand(squares, 6, Uniform("paper"), plain(cifar10().mean, cifar10().std), 4)
+    torch.testing.assert_close(choice.probs, score(network.model, finished))
+    assert torch.equal(choice.chosen, select(choice.probs, 3, method, seed=4))
+    # A choice that the first three of each would not pass for.
+    assert not torch.equal(choice.chosen, torch.arange(3).expand(2, 3))

@@ -192,3 +192,48 @@ def test_output_size_is_the_crops_and_dtypes_follow():
     assert made.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
     full, _ = expand(images, 3, None, imagenet(16))
     assert torch.equal(made, full.to(torch.bfloat16))
+
+
+@pytest.mark.parametrize("size", [0, -3, 2.5, "a", True, None], ids=repr)
+def test_sizes_that_are_none_are_refused(size):
+    for make in (imagenet, lambda size: Photometric(size=size)):
+        with pytest.raises(ValueError, match=r"`size` must be a whole number of at least 1, got"):
+            make(size)
+
+
+@pytest.mark.parametrize(("name", "value", "rule"), [
+    ("area", (2, -1), "at most 1"),
+    ("area", (0.0, 1.0), "above 0"),
+    ("area", (0.5, 0.4), r"\(smallest, largest\)"),
+    ("area", (0.5, 1.5), "at most 1"),
+    ("area", (0.5, math.nan), "finite"),
+    ("area", (0.1, 0.5, 1.0), "two"),
+    ("area", 0.5, "two"),
+    ("area", ("0.1", "1"), "numbers"),
+    ("ratio", (0.0, 1.0), "above 0"),
+    ("ratio", (2.0, 1.0), r"\(smallest, largest\)"),
+    ("ratio", (1.0, math.inf), "finite"),
+    ("jitter", -0.1, r"\[0, 1\]"),
+    ("jitter", 1.5, r"\[0, 1\]"),
+    ("lighting", -0.1, r"\[0, 1\]"),
+    ("lighting", math.nan, r"\[0, 1\]"),
+    ("lighting", "a", r"\[0, 1\]"),
+])  # fmt: skip
+def test_settings_that_nothing_can_be_drawn_from_are_refused(name, value, rule):
+    with pytest.raises(ValueError, match=rf"`{name}` must be .*{rule}.*, got "):
+        Photometric(**{name: value})
+
+
+def test_the_ends_of_what_is_allowed_are_taken():
+    widest = Photometric(size=1, area=[1, 1], ratio=(1, 40), jitter=1, lighting=0)
+    assert (widest.area, widest.ratio) == ((1.0, 1.0), (1.0, 40.0))
+    assert hash(widest) == hash(Photometric(1, (1.0, 1.0), (1.0, 40.0), 1, 0))
+    image = torch.randint(0, 256, (1, 3, 9, 7), dtype=torch.uint8)
+    finished, _ = expand(image, 2, policies.Identity(), imagenet(1))
+    assert finished.shape == (1, 2, 3, 1, 1)
+
+
+@pytest.mark.parametrize("further", ["x", 224, Photometric, {"size": 224}], ids=repr)
+def test_a_default_augmentation_takes_no_other_photometric_steps(further):
+    with pytest.raises(TypeError, match=r"`photometric` must be a .*Photometric, or None.*, got "):
+        DefaultAugmentation((0.5,) * 3, (0.5,) * 3, photometric=further)

@@ -160,7 +160,7 @@ class _Centre(Views):
     ) -> tuple[Tensor, Tensor | None]:
         """Cut and normalise a batch."""
         check_batch(images)
-        middle = self._default.centre(images).contiguous()
+        middle = self._default.center_crop(images).contiguous()
         return super().__call__(middle, labels, index=index, epoch=epoch)
 
 

@@ -1,8 +1,9 @@
 """Numbers that settings may be, refused with the rule that they break."""
 
 import math
+import sys
 
-__all__ = ["check_number", "check_whole"]
+__all__ = ["check_number", "check_range", "check_whole"]
 
 
 def check_whole(setting: str, value: object, low: int, high: int | None = None) -> None:
@@ -19,3 +20,16 @@ def check_number(what: str, value: object, low: float, high: float) -> None:
     if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
         return
     raise ValueError(f"{what} must be a number in [{low:g}, {high:g}], got {value!r}.")
+
+
+def check_range(setting: str, value: object, high: float | None = None) -> tuple[float, float]:
+    """Two numbers, the smaller first, above 0 and up to `high`, as floats; None for no end."""
+    top = sys.float_info.max if high is None else high
+    ends = value if isinstance(value, tuple | list) else ()
+    numbers = [float(n) for n in ends if isinstance(n, int | float) and not isinstance(n, bool)]
+    if len(numbers) == len(ends) == 2 and 0 < numbers[0] <= numbers[1] <= top:
+        return numbers[0], numbers[1]
+    rule = "" if high is None else f" and at most {high:g}"
+    raise ValueError(
+        f"`{setting}` must be two finite numbers (smallest, largest), above 0{rule}, got {value!r}."
+    )

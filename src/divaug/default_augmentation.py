@@ -88,13 +88,18 @@ class DefaultAugmentation:
             raise ValueError(
                 f"`padding` and `cutout` must not be negative, got {self.padding}, {self.cutout}."
             )
+        if not isinstance(self.photometric, Photometric | None):
+            raise TypeError(
+                "`photometric` must be a divaug.photometric.Photometric, or None for none, got "
+                f"{self.photometric!r}."
+            )
 
     def output_size(self, height: int, width: int) -> tuple[int, int]:
         """Height and width of the finished candidates."""
         side = self.photometric.size if self.photometric else 0
         return (side, side) if side else (height, width)
 
-    def centre(self, images: Tensor) -> Tensor:
+    def center_crop(self, images: Tensor) -> Tensor:
         """The centre of images `[N,C,H,W]`, of the size that finished candidates have.
 
         What a network is shown of images that are not augmented.

@@ -115,7 +115,8 @@ def loss_diversity(logits: Tensor, labels: Tensor) -> Tensor:
 
     Args:
         logits: `[B,S,D]`.
-        labels: int64 `[B]` in [0, D), or soft `[B,D]`, floats.
+        labels: int64 `[B]` in [0, D), or soft `[B,D]`, floats. That they lie outside is noticed on
+            a CPU only: looking would make the host wait for another device.
 
     Returns:
         float32 `[B]`.
@@ -127,7 +128,7 @@ def loss_diversity(logits: Tensor, labels: Tensor) -> Tensor:
             f"`logits` must be [B,S,D] and `labels` [B] or [B,D], got {tuple(logits.shape)} and "
             f"{tuple(labels.shape)}."
         )
-    _check_labels(labels, D)
+    _check_labels(labels, D, "logits")
     repeated = labels.repeat_interleave(S, 0)
     loss = F.cross_entropy(logits.to(torch.float32).flatten(0, 1), repeated, reduction="none")
     return loss.view(B, S).mean(1)
@@ -154,8 +155,11 @@ def _check_probabilities(probs: Tensor) -> None:
         )
 
 
-def _check_labels(labels: Tensor, num_classes: int) -> None:
-    """Refuse labels that cross-entropy would misread: -100 counts as no label, without a word."""
+def _check_labels(labels: Tensor, num_classes: int, predictions: str) -> None:
+    """Refuse labels that would be misread: to cross-entropy -100 is no label, without a word.
+
+    Their values are looked at on a CPU only, where no host has to wait for them.
+    """
     if labels.ndim == 2:
         if not labels.is_floating_point():
             raise TypeError(
@@ -166,12 +170,12 @@ def _check_labels(labels: Tensor, num_classes: int) -> None:
         raise TypeError(
             f"hard `labels` [B] must be torch.int64, got {labels.dtype}; convert with .long()."
         )
-    if labels.numel():
+    if labels.numel() and labels.device.type == "cpu":
         low, high = (int(end) for end in labels.aminmax())
         if low < 0 or high >= num_classes:
             raise ValueError(
-                f"`labels` must lie in [0, {num_classes - 1}], the classes of `logits`, got "
-                f"{low} to {high}."
+                f"`labels` must lie in [0, {num_classes - 1}], the classes of `{predictions}`, "
+                f"got {low} to {high}."
             )
 
 
@@ -181,7 +185,8 @@ def affinity(clean: Tensor, augmented: Tensor, labels: Tensor) -> Tensor:
     Args:
         clean: predictions `[B,D]` (logits or probabilities) for the images as they are.
         augmented: predictions `[B,D]` or `[B,S,D]` for their augmented versions.
-        labels: int64 `[B]`.
+        labels: int64 `[B]` in [0, D). That they lie outside is noticed on a CPU only: looking
+            would make the host wait for another device.
 
     Returns:
         A scalar, negative where augmentation moves images away from their class.
@@ -233,12 +238,14 @@ class AffinityMeter:
                 f"`clean` must be [B,D] and `labels` [B], got {tuple(clean.shape)} and "
                 f"{tuple(labels.shape)}."
             )
-        views = augmented if augmented.ndim == 3 else augmented[:, None]
-        if len(views) != len(clean) or views.shape[-1] != clean.shape[-1]:
+        B, D = clean.shape
+        if augmented.ndim not in (2, 3) or (augmented.shape[0], augmented.shape[-1]) != (B, D):
             raise ValueError(
                 f"`augmented` must be [B,D] or [B,S,D] like `clean` {tuple(clean.shape)}, got "
                 f"{tuple(augmented.shape)}."
             )
+        _check_labels(labels, D, "clean")
+        views = augmented if augmented.ndim == 3 else augmented[:, None]
         self.clean.update((clean.argmax(-1) == labels).to(torch.float32))
         self.augmented.update((views.argmax(-1) == labels[:, None]).to(torch.float32))
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from divaug.checks import check_number, check_range, check_whole
 from divaug.constants import constant
 from divaug.operations.execution import transform_in_place
 from divaug.operations.table import OPERATIONS, TABLE
@@ -45,11 +46,11 @@ class Photometric:
     """Settings of the steps that only ImageNet has.
 
     Args:
-        size: side of the finished image.
-        area: smallest and largest part of the image's area that a crop covers.
-        ratio: smallest and largest aspect ratio (width over height).
-        jitter: brightness, contrast and saturation factors lie in 1 ± jitter.
-        lighting: standard deviation of the colour shift along the eigenvectors.
+        size: side of the finished image, in pixels; at least 1.
+        area: smallest and largest part of the image's area that a crop covers, in (0, 1].
+        ratio: smallest and largest aspect ratio (width over height), above 0.
+        jitter: brightness, contrast and saturation factors lie in 1 ± jitter; in [0, 1].
+        lighting: standard deviation of the colour shift along the eigenvectors, in [0, 1].
     """
 
     size: int = 224
@@ -57,6 +58,13 @@ class Photometric:
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
     jitter: float = 0.4
     lighting: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_whole("size", self.size, 1)
+        object.__setattr__(self, "area", check_range("area", self.area, 1.0))
+        object.__setattr__(self, "ratio", check_range("ratio", self.ratio))
+        check_number("`jitter`", self.jitter, 0, 1)
+        check_number("`lighting`", self.lighting, 0, 1)
 
 
 @dataclass(frozen=True, eq=False)

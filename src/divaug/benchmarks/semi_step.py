@@ -13,19 +13,16 @@ from torch import Tensor
 
 from divaug.benchmarks.clocks import in_turns, milliseconds
 from divaug.benchmarks.step import check_kernels, ready, where_measured
+from divaug.benchmarks.step_parts import Works, choosing, updating, widening
 from divaug.datasets import Dataset
-from divaug.plugin import DivAug
 from divaug.recipes import Recipe
-from divaug.scoring import score
-from divaug.selection import METHODS, select
 from divaug.tables import Table
 from divaug.training.distributed import Processes
 from divaug.training.environment import environment
 from divaug.training.feeds import Inputs
-from divaug.training.hardware import Hardware, fast_settings
+from divaug.training.hardware import fast_settings
 from divaug.training.mixture import Role
 from divaug.training.semi_step import SemiStep
-from divaug.views import Views
 
 __all__ = ["KIND", "compare", "measure", "table"]
 
@@ -62,7 +59,7 @@ def measure(
         (whole,) = in_turns([one.run], hardware, repeats, steps)
         alone = {
             name: milliseconds(work, hardware, repeats, steps)
-            for name, work in _works(step, one.inputs, hardware).items()
+            for name, work in _works(step, one.inputs).items()
         }
     passes = alone.pop("network passes")
     return {
@@ -120,65 +117,43 @@ def table(result: dict[str, Any]) -> Table:
     )
 
 
-def _works(step: SemiStep, inputs: Inputs, hardware: Hardware) -> dict[str, Callable[[], object]]:
+def _works(step: SemiStep, inputs: Inputs) -> Works:
     """The network passes, and each part beside them, as functions of nothing."""
-    augment, batch = step.augment, step.gather(inputs)
-    assert isinstance(augment, DivAug | Views)
-    source = augment.source
-    when = torch.zeros((), dtype=torch.int64, device=hardware.device)
-
-    def widen() -> Tensor:
-        return source.candidates(batch.images, batch.indices, step.epoch, hardware.dtype)[0]
+    batch = step.gather(inputs)
+    widen = widening(step, batch)
 
     def weaken() -> tuple[Tensor, Tensor]:
-        given = batch.labelled
-        labelled = step.weakly(given.images, Role.LABELLED)
+        labelled = step.weakly(batch.labelled.images, Role.LABELLED)
         return labelled, step.weakly(batch.images, Role.WEAK)
 
-    candidates, (labelled, originals) = widen(), weaken()
-    views = (
-        candidates[:, : augment.views]
-        .flatten(0, 1)
-        .contiguous(
-            memory_format=torch.channels_last if hardware.channels_last else torch.contiguous_format
-        )
-    )
-    asks = isinstance(augment, DivAug) and METHODS[augment.method].needs_probs
+    candidates = widen()
+    asked = choosing(step, candidates, batch.indices)
+    return {
+        "network passes": _passing(step, *weaken(), candidates, asked.get("score")),
+        "gather": lambda: step.gather(inputs),
+        "expand": widen,
+        "weak": weaken,
+        **asked,
+        "optimiser": updating(step),
+    }
 
-    def ask() -> Tensor:
-        assert isinstance(augment, DivAug)
-        with hardware.autocast():
-            return score(augment.model, candidates)
+
+def _passing(
+    step: SemiStep,
+    labelled: Tensor,
+    originals: Tensor,
+    candidates: Tensor,
+    ask: Callable[[], object] | None,
+) -> Callable[[], None]:
+    """Scoring, where the network is asked, and forward and backward of all images trained on."""
+    layout = torch.channels_last if step.hardware.channels_last else torch.contiguous_format
+    views = candidates[:, : step.augment.views].flatten(0, 1).contiguous(memory_format=layout)
 
     def passes() -> None:
-        if asks:
+        if ask:
             ask()
         step.optimizer.zero_grad()
         given, _, augmented = step.predict(labelled, originals, views)
         (given.square().mean() + augmented.square().mean()).backward()
 
-    works: dict[str, Callable[[], object]] = {
-        "network passes": passes,
-        "gather": lambda: step.gather(inputs),
-        "expand": widen,
-        "weak": weaken,
-    }
-    if asks:
-        probs = ask()
-        works["score"] = ask
-        works["select"] = lambda: select(
-            probs, augment.views, "kmeans++", source.seed, step=when, index=batch.indices
-        )
-    return works | {"optimiser": _updating(step)}
-
-
-def _updating(step: SemiStep) -> Callable[[], object]:
-    # Gradients of a fixed place in memory; what they hold does not matter for the time.
-    gradients = [torch.zeros_like(parameter) for parameter in step.optimizer.parameters]
-
-    def update() -> None:
-        for parameter, gradient in zip(step.optimizer.parameters, gradients, strict=True):
-            parameter.grad = gradient
-        step.optimizer.step()
-
-    return update
+    return passes

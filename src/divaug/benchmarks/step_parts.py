@@ -1,7 +1,8 @@
-"""The parts of a supervised training step, each as work that can be timed alone."""
+"""The parts of a training step, each as work that can be timed alone."""
 
 import statistics
 from collections.abc import Callable
+from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -14,13 +15,17 @@ from divaug.selection import METHODS, select
 from divaug.training.assembly import Parts
 from divaug.training.feeds import Batch, Inputs
 from divaug.training.hardware import Hardware
-from divaug.training.step import Step
+from divaug.training.mixture import MixedBatch
+from divaug.training.step import Step, TrainingStep
 from divaug.views import Views
 
-__all__ = ["feeding", "works_of"]
+__all__ = ["Works", "choosing", "feeding", "updating", "widening", "works_of"]
+
+#: The parts of a step by name, each as a function of nothing.
+Works: TypeAlias = dict[str, Callable[[], object]]
 
 
-def works_of(parts: Parts, inputs: Inputs, hardware: Hardware) -> dict[str, Callable[[], object]]:
+def works_of(parts: Parts, inputs: Inputs, hardware: Hardware) -> Works:
     """The parts of a step, each as a function of nothing."""
     step, augment = parts.step, parts.augment
     assert isinstance(step, Step)
@@ -38,16 +43,10 @@ def works_of(parts: Parts, inputs: Inputs, hardware: Hardware) -> dict[str, Call
         step.optimizer.zero_grad()
         forward().backward()
 
-    def update() -> None:
-        # Gradients of a fixed place in memory; what they hold does not matter for the time.
-        for parameter, gradient in zip(step.optimizer.parameters, gradients, strict=True):
-            parameter.grad = gradient
-        step.optimizer.step()
-
-    gradients = [torch.zeros_like(parameter) for parameter in step.optimizer.parameters]
-    works: dict[str, Callable[[], object]] = {"gather": lambda: step.gather(inputs)}
-    works |= _augmenting(parts, batch, hardware)
-    return works | {"forward": forward, "forward and backward": both, "optimiser": update}
+    widen = widening(step, batch)
+    works: Works = {"gather": lambda: step.gather(inputs), "expand": widen}
+    works |= choosing(step, widen(), batch.indices)
+    return works | {"forward": forward, "forward and backward": both, "optimiser": updating(step)}
 
 
 def feeding(parts: Parts, inputs: Inputs, hardware: Hardware, repeats: int) -> float:
@@ -63,31 +62,47 @@ def feeding(parts: Parts, inputs: Inputs, hardware: Hardware, repeats: int) -> f
     return statistics.median(stretches(feed, hardware, repeats, 1)) / parts.feed.steps
 
 
-def _augmenting(parts: Parts, batch: Batch, hardware: Hardware) -> dict[str, Callable[[], object]]:
-    augment = parts.augment
+def widening(step: TrainingStep, batch: Batch | MixedBatch) -> Callable[[], Tensor]:
+    """The work of making a batch's candidates."""
+    augment, hardware = step.augment, step.hardware
     assert isinstance(augment, DivAug | Views)
     source = augment.source
+    return lambda: source.candidates(batch.images, batch.indices, step.epoch, hardware.dtype)[0]
+
+
+def choosing(step: TrainingStep, candidates: Tensor, indices: Tensor) -> Works:
+    """The works of scoring candidates and of selecting, where the augmenter asks the network."""
+    augment, hardware = step.augment, step.hardware
+    if not isinstance(augment, DivAug) or not METHODS[augment.method].needs_probs:
+        return {}
     when = torch.zeros((), dtype=torch.int64, device=hardware.device)
 
-    def widen() -> Tensor:
-        return source.candidates(batch.images, batch.indices, parts.step.epoch, hardware.dtype)[0]
+    def ask() -> Tensor:
+        with hardware.autocast():
+            return score(augment.model, candidates)
 
-    works: dict[str, Callable[[], object]] = {"expand": widen}
-    if isinstance(augment, DivAug) and METHODS[augment.method].needs_probs:
-        candidates = widen()
-
-        def ask() -> Tensor:
-            with hardware.autocast():
-                return score(augment.model, candidates)
-
-        probs = ask()
-        works["score"] = ask
-        works["select"] = lambda: select(
+    def pick() -> Tensor:
+        return select(
             probs,
             augment.num_selected,
             augment.method,
-            source.seed,
+            augment.source.seed,
             step=when,
-            index=batch.indices,
+            index=indices,
         )
-    return works
+
+    probs = ask()
+    return {"score": ask, "select": pick}
+
+
+def updating(step: TrainingStep) -> Callable[[], None]:
+    """The work of the optimiser."""
+    # Gradients of a fixed place in memory; what they hold does not matter for the time.
+    gradients = [torch.zeros_like(parameter) for parameter in step.optimizer.parameters]
+
+    def update() -> None:
+        for parameter, gradient in zip(step.optimizer.parameters, gradients, strict=True):
+            parameter.grad = gradient
+        step.optimizer.step()
+
+    return update

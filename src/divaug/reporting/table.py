@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from divaug.checkout import shortened
 from divaug.reporting.reading import RunRecord
 from divaug.tables import Table
 
@@ -39,11 +40,6 @@ def _percent(value: float) -> str:
 
 def _diversity(value: float) -> str:
     return f"{value:.4f}"
-
-
-def _short(commit: str) -> str:
-    number, plus, changes = commit.partition("+")
-    return f"{number[:12]}{plus}{changes}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +84,7 @@ _COLUMNS = (
     _Column("data", lambda run: run.data_in_words, page=False),
     _Column("hardware", lambda run: run.hardware, page=False),
     _Column("versions", lambda run: run.versions, page=False),
-    _Column("commit", lambda run: run.commit, show=_short, page=False),
+    _Column("commit", lambda run: run.commit, show=shortened, page=False),
     _Column("folder", lambda run: run.folder.name, page=False),
 )
 

@@ -60,11 +60,6 @@ class Work:
     keep_networks: bool = True
 
     @property
-    def time_up(self) -> bool:
-        """Whether there is no time left."""
-        return self.until is not None and time.time() >= self.until
-
-    @property
     def may_begin(self) -> bool:
         """Whether there is time enough to begin something."""
         needed = _NEEDED[choose_device(self.device).type]

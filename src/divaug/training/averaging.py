@@ -3,7 +3,7 @@
 import copy
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 __all__ = ["Average"]
 
@@ -44,7 +44,3 @@ class Average:
             torch._foreach_lerp_(list(averages), list(weights), 1.0 - self.decay)
         for mine, theirs in self._buffers:
             mine.copy_(theirs)
-
-    def tensors(self) -> list[Tensor]:
-        """Every tensor that `update` changes."""
-        return [*self.network.parameters(), *self.network.buffers()]

@@ -1,12 +1,14 @@
 """Checkpoints that survive: written aside, synced, renamed; the last two are kept.
 
 A checkpoint is a folder: `model.safetensors` (the network), `optimizer.safetensors` (momentum) and
-`state.json` (numbers, and the SHA-256 of the other two). Nothing is pickled or unpickled.
+`state.json` (numbers, the SHA-256 of the other two, and that of all it says itself). Nothing is
+pickled or unpickled.
 """
 
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -37,6 +39,9 @@ KEPT = 2
 _FORMAT = "divaug.checkpoint/1"
 _MODEL, _OPTIMIZER, _STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 _ASIDE = ".unfinished-"
+_NAME = re.compile(r"step-[0-9]+")
+# What a state says, and the key of the SHA-256 of it, which older checkpoints do not have.
+_SAID, _OWN_SUM = {"format", "step", "sha256", "info"}, "state_sha256"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +97,7 @@ def _fill(aside: Path, target: Path, checkpoint: Checkpoint) -> None:
             "sha256": sums,
             "info": dict(checkpoint.info),
         }
+        state[_OWN_SUM] = _sum_of(state)
         _write(aside / _STATE, json.dumps(state, indent=1).encode())
         _sync(aside)
         if target.exists():
@@ -109,12 +115,17 @@ def load(path: Path) -> Checkpoint:
     Raises:
         FileNotFoundError: a file is missing.
         ImportError: safetensors is not installed.
-        ValueError: a file is damaged or cut short.
+        ValueError: a file is damaged or cut short, or the state is another step's than the
+            folder's name says.
     """
     require("safetensors", "reading a checkpoint")
-    from safetensors import SafetensorError
-    from safetensors.torch import load as from_bytes
+    state = _read_state(path)
+    tensors = {name: _read_tensors(path / name, sum_) for name, sum_ in state["sha256"].items()}
+    return Checkpoint(state["step"], tensors[_MODEL], tensors[_OPTIMIZER], state["info"])
 
+
+def _read_state(path: Path) -> dict[str, Any]:
+    """What a checkpoint's state says, after checking that it says what was written."""
     try:
         state = json.loads((path / _STATE).read_bytes())
     except (json.JSONDecodeError, UnicodeDecodeError):
@@ -126,16 +137,51 @@ def load(path: Path) -> Checkpoint:
         raise ValueError(f"{path / _STATE} is damaged: `sha256` must name the two tensor files.")
     if not isinstance(state.get("step"), int) or not isinstance(state.get("info"), dict):
         raise ValueError(f"{path / _STATE} is damaged: `step` or `info` is missing.")
-    tensors = {}
-    for name, expected in sums.items():
-        content = (path / name).read_bytes()
-        if hashlib.sha256(content).hexdigest() != expected:
-            raise ValueError(f"{path / name} is damaged or cut short ({len(content):,} bytes).")
-        try:
-            tensors[name] = from_bytes(content)
-        except SafetensorError as error:
-            raise ValueError(f"{path / name} is damaged: it holds no tensors ({error}).") from None
-    return Checkpoint(state["step"], tensors[_MODEL], tensors[_OPTIMIZER], state["info"])
+    _check_state(path, state)
+    return state
+
+
+def _check_state(path: Path, state: Mapping[str, Any]) -> None:
+    """Refuse a state that is not what was written, or not what its folder is called.
+
+    Checkpoints written before states had a SHA-256 of their own are held to their name alone.
+    """
+    unknown = sorted(state.keys() - _SAID - {_OWN_SUM})
+    if unknown:  # a damaged name of the checksum must not pass for a state without one
+        raise ValueError(f"{path / _STATE} is damaged: nothing is called {unknown[0]!r} there.")
+    said = {key: value for key, value in state.items() if key != _OWN_SUM}
+    if _OWN_SUM in state and state[_OWN_SUM] != _sum_of(said):
+        raise ValueError(
+            f"{path / _STATE} is damaged or was changed: `{_OWN_SUM}` is not the SHA-256 of what "
+            "it says; bring back a copy, or use an older checkpoint."
+        )
+    name = path.resolve().name
+    if _NAME.fullmatch(name) and step_of(Path(name)) != state["step"]:
+        raise ValueError(
+            f"{path / _STATE} is damaged: its `step` must be {step_of(Path(name))}, as its folder "
+            f"is called, got {state['step']}."
+        )
+
+
+def _sum_of(state: Mapping[str, Any]) -> str:
+    """The SHA-256 of a state in the one spelling that JSON gives it, however it was written."""
+    plain = json.loads(json.dumps(state))
+    spelled = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(spelled.encode()).hexdigest()
+
+
+def _read_tensors(path: Path, expected: object) -> dict[str, Tensor]:
+    """The tensors of a file whose SHA-256 is known."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load as from_bytes
+
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise ValueError(f"{path} is damaged or cut short ({len(content):,} bytes).")
+    try:
+        return from_bytes(content)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged: it holds no tensors ({error}).") from None
 
 
 def find(folder: Path) -> list[Path]:

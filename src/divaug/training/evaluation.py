@@ -133,7 +133,7 @@ def _rounds(images: int, processes: Processes, chunk_size: int) -> int:
 def prepare(images: Tensor, default: DefaultAugmentation, hardware: Hardware) -> Tensor:
     """Normalise test images `[n,C,H,W]`, after cutting out the centre that training sees."""
     # A channel at a time: numbers of the host go with the kernels, and nothing has to be copied.
-    value = default.centre(images).to(torch.float32)
+    value = default.center_crop(images).to(torch.float32)
     for channel, scale, bias in zip(value.unbind(1), *default.scale_and_bias(), strict=True):
         channel.mul_(scale).add_(bias)
     layout = torch.channels_last if hardware.channels_last else torch.contiguous_format

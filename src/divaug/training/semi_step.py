@@ -3,7 +3,6 @@
 The same for every objective with unlabelled images: UDA and FixMatch differ in one function.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -24,7 +23,7 @@ from divaug.training.feeds import Inputs
 from divaug.training.hardware import Hardware
 from divaug.training.mixture import MixedBatch, Role, seed_of
 from divaug.training.optimization import SGD
-from divaug.training.step import SUMS, note_bad
+from divaug.training.step import SUMS, Counting
 
 __all__ = ["FURTHER", "SemiStep"]
 
@@ -33,7 +32,7 @@ FURTHER = ("labelled_loss", "unlabelled_loss", "confident")
 
 
 @dataclass
-class SemiStep:
+class SemiStep(Counting):
     """One step: predict originals, augment, compare, backward, clip, update, average, count.
 
     Args:
@@ -63,10 +62,7 @@ class SemiStep:
     average: Average | None = None
 
     def __post_init__(self) -> None:
-        device = self.hardware.device
-        self.epoch = torch.zeros((), dtype=torch.int64, device=device)
-        self.sums = torch.zeros(len(SUMS) + len(FURTHER), dtype=torch.float64, device=device)
-        self.first_bad = torch.full((), math.inf, dtype=torch.float64, device=device)
+        self._prepare(self.hardware.device, len(SUMS) + len(FURTHER))
 
     @property
     def further(self) -> tuple[str, ...]:
@@ -167,15 +163,8 @@ class SemiStep:
         diversity = spread(views.softmax(-1)).sum()
         number, many = torch.full_like(loss, images), torch.full_like(loss, originals)
         base = [loss * images, correct, number, diversity, many]
-        self.sums += torch.stack([*base, supervised * many, unlabelled * many, mask.sum()])
-        note_bad(self.first_bad, loss, self.optimizer.step_number)
+        self._add([*base, supervised * many, unlabelled * many, mask.sum()], loss)
 
     def further_tensors(self) -> Mapping[str, Tensor]:
         """What the step changes beside network, optimiser and sums, by name."""
         return {} if self.average is None else self.average.network.state_dict()
-
-    def begin_epoch(self, epoch: int) -> None:
-        """Count anew."""
-        self.epoch.fill_(epoch)
-        self.sums.zero_()
-        self.augment.reset_record()

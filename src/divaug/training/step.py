@@ -1,7 +1,7 @@
 """The training step: a function of tensors on the device, with no word from the host."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from divaug.training.feeds import Batch, Inputs
 from divaug.training.hardware import Hardware
 from divaug.training.optimization import SGD
 
-__all__ = ["SUMS", "Step", "TrainingStep", "note_bad"]
+__all__ = ["SUMS", "Counting", "Step", "TrainingStep"]
 
 #: What a step adds up: loss over images, right answers, images, diversity over originals,
 #: originals.
@@ -53,15 +53,35 @@ class TrainingStep(Protocol):
         """Count anew."""
 
 
-def note_bad(first_bad: Tensor, loss: Tensor, step: Tensor) -> None:
-    """Keep the number of the first step, counted from 1, whose loss was not finite."""
-    now = step.double()
-    bad = torch.where(loss.isfinite(), torch.full_like(now, math.inf), now)
-    first_bad.copy_(torch.minimum(first_bad, bad))
+class Counting:
+    """What a step of any objective counts in tensors on the device."""
+
+    augment: Augmenter
+    optimizer: SGD
+
+    def _prepare(self, device: torch.device, sums: int) -> None:
+        """Make the counters, with so many sums."""
+        self.epoch = torch.zeros((), dtype=torch.int64, device=device)
+        self.sums = torch.zeros(sums, dtype=torch.float64, device=device)
+        # The first step, counted from 1, whose loss was not finite; infinite while there is none.
+        self.first_bad = torch.full((), math.inf, dtype=torch.float64, device=device)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Count anew."""
+        self.epoch.fill_(epoch)
+        self.sums.zero_()
+        self.augment.reset_record()
+
+    def _add(self, values: Sequence[Tensor], loss: Tensor) -> None:
+        """Add a value to each sum, and keep the number of the first step with a bad loss."""
+        self.sums += torch.stack(list(values))
+        now = self.optimizer.step_number.double()
+        bad = torch.where(loss.isfinite(), torch.full_like(now, math.inf), now)
+        self.first_bad.copy_(torch.minimum(self.first_bad, bad))
 
 
 @dataclass
-class Step:
+class Step(Counting):
     """One step of training: gather, augment, forward, backward, clip, update, count.
 
     Args:
@@ -83,11 +103,7 @@ class Step:
     processes: Processes = Processes()
 
     def __post_init__(self) -> None:
-        device = self.hardware.device
-        self.epoch = torch.zeros((), dtype=torch.int64, device=device)
-        self.sums = torch.zeros(len(SUMS), dtype=torch.float64, device=device)
-        # The first step, counted from 1, whose loss was not finite; infinite while there is none.
-        self.first_bad = torch.full((), math.inf, dtype=torch.float64, device=device)
+        self._prepare(self.hardware.device, len(SUMS))
 
     @property
     def further(self) -> tuple[str, ...]:
@@ -130,11 +146,4 @@ class Step:
         diversity = spread(probs).sum()
         number = torch.full_like(loss, images)
         originals = torch.full_like(loss, images // views)
-        self.sums += torch.stack([loss * images, correct, number, diversity, originals])
-        note_bad(self.first_bad, loss, self.optimizer.step_number)
-
-    def begin_epoch(self, epoch: int) -> None:
-        """Count anew."""
-        self.epoch.fill_(epoch)
-        self.sums.zero_()
-        self.augment.reset_record()
+        self._add([loss * images, correct, number, diversity, originals], loss)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import METHODS, SCORERS
 from divaug.reproduction.outcomes import (
     Claim,
@@ -16,7 +15,7 @@ from divaug.reproduction.outcomes import (
 )
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
 from divaug.reproduction.summaries import summarize
-from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind, scorers
+from divaug.reproduction.targets.base import Target, measured_by, runs_behind
 from divaug.reproduction.targets.measured import (
     ACCURACY,
     AFFINITY,
@@ -62,10 +61,6 @@ _NOTE = (
 )
 # What the asked network was trained with.
 _NETWORKS = {"none": "no augmentation", "default": "default augmentation"}
-
-
-def _train(plan: Plan) -> list[Job]:
-    return list(dict.fromkeys([*scorers(plan, SCORERS), *cells(plan)]))
 
 
 def _analyse(findings: Findings) -> Outcome:
@@ -162,6 +157,6 @@ TARGET = Target(
     "affinity",
     "Affinity, Loss Diversity and Variance Diversity (Figure 7)",
     tuple(name for name in METHODS if name != "none"),
-    (_train, lambda plan: measurements(plan, SCORERS)),
+    measured_by(SCORERS),
     _analyse,
 )

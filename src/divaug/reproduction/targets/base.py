@@ -12,7 +12,7 @@ from divaug.reproduction.outcomes import Outcome
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.store import Store
 
-__all__ = ["Plan", "Target", "cells", "exists", "measurements", "runs_behind", "scorers"]
+__all__ = ["Plan", "Target", "cells", "exists", "measured_by", "runs_behind"]
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def cells(plan: Plan, methods: Sequence[str] | None = None) -> list[Job]:
     return list(dict.fromkeys(jobs))
 
 
-def measurements(plan: Plan, scorers: Sequence[str]) -> list[Job]:
+def _measurements(plan: Plan, scorers: Sequence[str]) -> list[Job]:
     """Measure every method with the scorers' networks; first with those of the first seed."""
     return [
         MeasureJob(recipe_of(row, scorer, seed, plan.options), name)
@@ -131,7 +131,7 @@ def measurements(plan: Plan, scorers: Sequence[str]) -> list[Job]:
     ]
 
 
-def scorers(plan: Plan, names: Sequence[str]) -> list[Job]:
+def _scorers(plan: Plan, names: Sequence[str]) -> list[Job]:
     """Train the networks that measure others: one for each seed, as one network has no spread."""
     return [
         TrainJob(recipe_of(row, name, seed, plan.options))
@@ -139,6 +139,14 @@ def scorers(plan: Plan, names: Sequence[str]) -> list[Job]:
         for row in plan.rows
         for name in names
     ]
+
+
+def measured_by(names: Sequence[str]) -> tuple[Callable[[Plan], list[Job]], ...]:
+    """Two stages: train the scorers and every cell, then measure every method with the scorers."""
+    return (
+        lambda plan: list(dict.fromkeys([*_scorers(plan, names), *cells(plan)])),
+        lambda plan: _measurements(plan, names),
+    )
 
 
 def runs_behind(

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from divaug.reproduction import paper
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import METHODS, RULES
 from divaug.reproduction.outcomes import (
     Claim,
@@ -16,7 +15,7 @@ from divaug.reproduction.outcomes import (
 )
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent, spread
 from divaug.reproduction.summaries import summarize
-from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind, scorers
+from divaug.reproduction.targets.base import Target, measured_by, runs_behind
 from divaug.reproduction.targets.measured import (
     FIGURE_METHODS,
     GAIN,
@@ -53,10 +52,6 @@ _NOTE = (
     "over the default augmentation, in so many pairs of runs with one seed. The paper's gains "
     "follow from its table, whose baseline is the number without Cutout; it prints no diversities."
 )
-
-
-def _train(plan: Plan) -> list[Job]:
-    return list(dict.fromkeys([*scorers(plan, [_SCORER]), *cells(plan)]))
 
 
 def _analyse(findings: Findings) -> Outcome:
@@ -152,6 +147,6 @@ TARGET = Target(
     "diversity",
     "Variance Diversity against gain in accuracy (Figure 4)",
     tuple(name for name in METHODS if name != _SCORER),
-    (_train, lambda plan: measurements(plan, [_SCORER])),
+    measured_by([_SCORER]),
     _analyse,
 )

@@ -6,7 +6,6 @@ from typing import Any
 
 from divaug.reproduction.drawing import Line, lines
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import ROTATIONS
 from divaug.reproduction.outcomes import (
     Drawing,
@@ -17,7 +16,7 @@ from divaug.reproduction.outcomes import (
 )
 from divaug.reproduction.sheets import Sheet, number, percent, spread
 from divaug.reproduction.summaries import summarize
-from divaug.reproduction.targets.base import Plan, Target, cells, measurements, runs_behind, scorers
+from divaug.reproduction.targets.base import Target, measured_by, runs_behind
 from divaug.reproduction.targets.measured import (
     ACCURACY,
     VARIANCE,
@@ -48,10 +47,6 @@ _NOTE = (
     "the figure without numbers. "
     "The measuring network also chooses the views that it measures."
 )
-
-
-def _train(plan: Plan) -> list[Job]:
-    return list(dict.fromkeys([*scorers(plan, [_SCORER]), *cells(plan)]))
 
 
 def _probability(name: str) -> float:
@@ -133,6 +128,6 @@ TARGET = Target(
     "rotate",
     "Rotate alone, with a probability from 0.1 to 0.9 (Figure 6)",
     tuple(ROTATIONS),
-    (_train, lambda plan: measurements(plan, [_SCORER])),
+    measured_by([_SCORER]),
     _analyse,
 )
