@@ -163,6 +163,18 @@ BAD = [
     (("preview", "{photo}", "--out", "{tmp}/text.png/a.png"), "text.png"),
     (("preview", "{photo}", "--magnitudes", "1"), "[2, 21]"),
     (("preview", "{photo}", "--checkpoint", "{tmp}/text.png"), "--candidates"),
+    *(
+        (
+            ("preview", "{photo}", "--out", "{tmp}/a.png", *words),
+            f"{words[0]} goes with --candidates",
+        )
+        for words in (
+            ("--model", "wide-resnet-28-2"),  # the default, but given: also without effect
+            *(("--num-candidates", "5"), ("--num-selected", "2"), ("--method", "greedy")),
+            *(("--seed", "1"), ("--size", "64"), ("--statistics", "svhn")),
+        )
+    ),
+    (("preview", "--candidates", "{photo}", "--magnitudes", "3"), "nothing with --candidates"),
     (("preview", "--candidates", "{photo}", "--num-selected", "9"), "[1, E=8]"),
     (("preview", "--candidates", "{photo}", "--method", "exakt"), "'exact'"),
     (("preview", "--candidates", "{photo}", "--model", "resnet"), "resnet-18"),
@@ -189,6 +201,7 @@ def test_bad_input_is_one_line_and_exit_code_2(words, told, photo, tmp_path, cap
     assert len(lines) == 1
     assert lines[0].startswith("divaug: ")
     assert told in lines[0]
+    assert not (tmp_path / "a.png").exists()
 
 
 def test_our_own_mistakes_keep_their_traceback(monkeypatch):

@@ -210,6 +210,30 @@ def test_a_run_is_measured_with_its_own_network(tmp_path):
     assert len(said) == 2
 
 
+def test_a_method_that_chooses_must_have_a_choice(tmp_path):
+    """All of E candidates are the same ones whoever keeps them: chance under DivAug's name."""
+    data, run = toy_data(num_train=16), tmp_path / "run"  # E = 3
+    train(toy_recipe(epochs=1), run, data=data, device="cpu", reporter=Silent())
+    said = []
+    for views in (3, 4, 100):
+        with pytest.raises(ValueError, match=rf"`views` must be below E=3.* for divaug .*{views}:"):
+            measure_run(run, ["none", "divaug"], data=data, views=views, say=said.append)
+    assert said == [], "refused before anything was measured"
+    others = measure_run(run, ["random", "randaugment-xS"], data=data, views=3, device="cpu")
+    assert [one.views for one in others.values()] == [3, 3]
+    many = measure_run(run, ["trivialaugment-xS"], data=data, views=70, device="cpu")
+    assert many["trivialaugment-xS"].views == 70
+
+
+def test_a_run_that_kept_all_candidates_is_measured_as_it_was_trained(tmp_path):
+    data, run = toy_data(num_train=16), tmp_path / "run"
+    recipe = toy_recipe(epochs=1, augmenter="divaug", num_selected=3)
+    train(recipe, run, data=data, device="cpu", reporter=Silent())
+    assert measure_run(run, data=data, device="cpu")["divaug"].views == 3
+    with pytest.raises(ValueError, match="`views` must be below E=3"):
+        measure_run(run, data=data, views=4, device="cpu")
+
+
 def test_a_run_measures_a_schedule_over_the_whole_of_it(tmp_path):
     data, run = toy_data(num_train=16), tmp_path / "run"
     train(toy_recipe(epochs=3), run, data=data, device="cpu", reporter=Silent())

@@ -259,3 +259,24 @@ def test_a_partner_of_another_type():
 
 def test_a_partner_that_is_no_tensor():
     refused(TypeError, ["partner"], IMAGES, "SamplePairing", 0.3, partner=IMAGES.numpy())
+
+
+@pytest.mark.parametrize(
+    ("shape", "remedy", "follow"),
+    [
+        ((3, 8, 8), "images[None]", lambda images: images[None]),
+        ((2, 4, 3, 8, 8), "images.flatten(0, 1)", lambda images: images.flatten(0, 1)),
+        ((2, 2, 4, 3, 8, 8), "images.flatten(0, 2)", lambda images: images.flatten(0, 2)),
+    ],
+    ids=["3 axes", "5 axes", "6 axes"],
+)
+def test_the_remedy_for_another_number_of_axes_leads_to_a_batch(shape, remedy, follow):
+    images = torch.zeros(shape, dtype=torch.uint8)
+    refused(ValueError, ["four axes", remedy], images, "Invert")
+    assert apply(follow(images), "Invert").shape[-3:] == (3, 8, 8)
+
+
+def test_images_without_axes_for_a_batch_are_given_no_false_remedy():
+    with pytest.raises(ValueError, match="four axes") as told:
+        apply(torch.zeros(8, 8, dtype=torch.uint8), "Invert")
+    assert "[None]" not in str(told.value)

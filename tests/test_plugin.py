@@ -368,10 +368,26 @@ def test_two_processes_draw_what_one_process_draws(tmp_path):
     ({"backend": "cuda"}, ValueError, r"`backend`.*'torch', 'triton'.*None, got 'cuda'"),
     ({"dtype": torch.uint8}, ValueError, r"`dtype` must be a float of.*, got torch\.uint8"),
     ({"dtype": torch.float8_e4m3fn}, ValueError, r"16 bits or more, got torch\.float8"),
+    ({"num_candidates": 64, "num_selected": 8, "method": "exact"}, ValueError,
+     r'method="exact" would try 4,426,165,368 subsets for E=64, S=8, more than 20,000'),
 ])  # fmt: skip
 def test_wrong_settings_are_refused_at_once(arguments, error, message):
     with pytest.raises(error, match=message):
         DivAug(network(), **arguments)
+
+
+@pytest.mark.parametrize(("pool", "error", "message"), [
+    ([1], TypeError, r"`pool` must be a uint8 tensor \[N,C,H,W\], got list"),
+    (IMAGES.float(), TypeError, r"`pool` must be a uint8 tensor.*got torch\.float32"),
+    (IMAGES[0], ValueError, r"`pool` must hold originals.*as \[N,C,H,W\]"),
+    (IMAGES[:0], ValueError, r"`pool` must hold originals, one or more"),
+    (IMAGES.permute(0, 1, 3, 2), ValueError, r"`pool` must be contiguous.*pool\.contiguous\(\)"),
+], ids=["list", "floats", "one image", "empty", "strided"])  # fmt: skip
+def test_a_pool_that_no_batch_could_draw_from_is_refused_at_once(pool, error, message):
+    with pytest.raises(error, match=message):
+        DivAug(network(), pool=pool)
+    with pytest.raises(error, match=message):
+        Views(pool=pool)
 
 
 @pytest.mark.parametrize("model", [None, F.relu, "resnet"])

@@ -181,6 +181,7 @@ def test_an_override_is_what_it_says(epochs, rate):
         (f"epochs={10**23}", f"`epochs` must be at most 1000000000, got {10**23}"),
         (f"seed={2**63}", f"`seed` must be at most {2**63 - 1}"),
         ("num_selected=9", "`num_selected` must not exceed num_candidates=8"),
+        ("num_candidates=65", "`num_candidates` must be at most 64, got 65"),
         ("model=resnet-19", "Did you mean 'resnet-18'"),
         ("augmenter=divag", "Did you mean 'divaug'"),
         ("precision=float8", "unknown precision"),

@@ -523,8 +523,54 @@ def test_a_report_from_records_redraws_what_has_records(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--runs", "runs"), "--runs does"),  # the default, but given
+        (("--results", "results"), "--results does"),
+        (("--data", "nowhere"), "--data does"),
+        (("--jobs", 5), "--jobs does"),
+        (("--minutes", 1), "--minutes does"),
+        (("--drop-networks",), "--keep-networks/--drop-networks does"),
+        (("--device", "cpu"), "--device does"),
+        (("--eager",), "--eager does"),
+        (("--dry-run", "--results", "other"), "--results does"),
+    ],
+)
+def test_what_drawing_from_records_takes_no_notice_of_is_refused(tmp_path, words, told):
+    save(tmp_path, made_run(200))
+    result = call("reproduce", "supervised", "--from", tmp_path, *words)
+    with pytest.raises(ValueError, match=f"^{told} nothing with --from; leave out one of the two"):
+        raise result.exception
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+def test_what_drawing_from_records_goes_by_is_allowed(tmp_path):
+    save(tmp_path, made_run(200))
+    cells = ("--row", PAPER_ROW, "--method", "divaug", "--method", "default", "--seeds", 1)
+    drawn = call("reproduce", "supervised", "--from", tmp_path, *cells, "--out", tmp_path / "out")
+    assert drawn.exit_code == 0
+    assert (tmp_path / "out" / "table.md").exists()
+    work = ("--runs", tmp_path / "none", "--device", "cpu", "--eager", "--jobs", 2)
+    listed = call("reproduce", "supervised", "--from", tmp_path, *cells, "--dry-run", *work)
+    assert listed.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--csv", "x.csv"), ("--markdown", "y.md"), ("--out", "z.html"), ("--data", "nowhere")],
+)
+def test_a_report_from_records_refuses_what_it_would_not_write_or_read(tmp_path, option, value):
+    save(tmp_path, made_run(200))
+    result = call("report", "--from", tmp_path, option, tmp_path / value)
+    with pytest.raises(ValueError, match=f"^{option} does nothing with --from"):
+        raise result.exception
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+@pytest.mark.parametrize(
     "words",
     [
+        ("reproduce", "supervised", "--dry-run", "--from", "no-such-folder"),
         ("reproduce", "supervized"),
         ("reproduce", "supervised", "--from", "no-such-folder"),
         ("reproduce", "supervised", "--machine", "NVIDIA H200"),

@@ -252,6 +252,8 @@ def test_wrong_candidates_are_refused():
         score(network(), [CANDIDATES])
     with pytest.raises(ValueError, match="empty"):
         score(network(), CANDIDATES[:0])
+    with pytest.raises(ValueError, match=r"at least one candidate of each image, got E=0.*expand"):
+        score(network(), CANDIDATES[:, :0])
     with pytest.raises(TypeError, match=r"uint8 or floats, got torch\.int64"):
         score(network(), CANDIDATES.long())
 

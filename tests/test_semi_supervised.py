@@ -355,12 +355,42 @@ class TestBadInput:
             ({"unlabelled_batch_size": 0}, "`unlabelled_batch_size` must be at least 1"),
             ({"unlabelled_weight": -1.0}, "`unlabelled_weight`"),
             ({"objective": "supervised", "epoch_steps": 0}, "`labels` goes with an objective"),
-            ({"objective": "supervised", "labels": 0}, "`epoch_steps` goes with an objective"),
+            ({"objective": "supervised", "labels": 0}, "`unlabelled_batch_size` goes with"),
         ],
     )
     def test_recipes(self, changes, words):
         with pytest.raises(ValueError, match=words):
             semi_recipe(**changes)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            *("labels=8", "unlabelled_batch_size=16", "unlabelled_weight=9", "temperature=0.5"),
+            *("confidence=0.5", "annealing=linear", "joint_forward=true", "ema_decay=0.9"),
+            "epoch_steps=3",
+        ],
+    )
+    def test_fields_that_only_unlabelled_images_give_a_meaning(self, change):
+        """They would change nothing but the hash, by which a run is found again."""
+        field = change.split("=")[0]
+        supervised, uda = recipes.recipe("demo-divaug"), recipes.recipe("uda-modern")
+        with pytest.raises(ValueError, match=f"^`{field}` goes with an objective that has") as told:
+            recipes.override(supervised, [change])
+        assert f"set {field}={getattr(supervised, field)}" in str(told.value)
+        recipes.override(uda, [change])
+
+    def test_the_batch_that_cannot_be_shared_out_is_called_by_its_name(self):
+        recipe = semi_recipe(batch_size=4, unlabelled_batch_size=7)
+        rule = "^`unlabelled_batch_size` must be a multiple of the 2 processes, got 7"
+        with pytest.raises(ValueError, match=rule):
+            assemble(recipe, toy_data(), Hardware(torch.device("cpu")), Processes(1, 2))
+
+    def test_the_way_back_to_all_labels_is_told_at_once(self):
+        with pytest.raises(ValueError, match="or set ") as told:
+            recipes.override(recipes.recipe("fixmatch"), ["objective=supervised"])
+        back = str(told.value).split("or set ")[1].split(";")[0].split(", ")
+        found = recipes.override(recipes.recipe("fixmatch"), ["objective=supervised", *back])
+        assert found.objective == "supervised"
 
     def test_things_that_are_neither_images_nor_split(self):
         with pytest.raises(TypeError, match=r"`unlabelled` must be.*got ndarray.*from_numpy"):
@@ -577,7 +607,8 @@ class TestSchedule:
                 change()
         assert recipes.override(self.recipe, ["labels=0", "warmup=0.2"]).warmup == 0.2
         assert recipes.relabel(recipes.recipe("fixmatch"), 0).labels == 0
-        supervised = ["objective=supervised", "labels=0", "epoch_steps=0"]
+        supervised = ["objective=supervised", "labels=0", "epoch_steps=0", "annealing=none"]
+        supervised += ["unlabelled_weight=1"]
         assert recipes.override(self.recipe, supervised).warmup == self.recipe.warmup
 
     def test_no_step_falls_back_where_the_warm_up_ends(self):

@@ -229,5 +229,8 @@ crops to another size), "randaugment-uda" draws as the DivAug authors' semi-supe
 "random" keeps S of E candidates by chance; "divaug-rotate-0.1" to "-0.9"
 draw candidates with Rotate alone, at that probability."""
 
+#: Those that ask the model which candidates to keep.
+ASKING = frozenset(name for name in AUGMENTERS if name.startswith("divaug"))
+
 #: Those that change with the epoch.
 SCHEDULES = frozenset({"pba"})

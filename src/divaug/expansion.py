@@ -17,7 +17,7 @@ from divaug.randomness import Stream, check_index, check_seed, check_step
 from divaug.rendering import Renderer, draw, draw_in_kernel, render, render_in_kernels
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["expand", "replay"]
+__all__ = ["check_pool", "expand", "replay"]
 
 _UNIVERSAL = Uniform()
 _SIXTEEN = tuple(TABLE.values())
@@ -77,7 +77,7 @@ def expand(
         check_epoch(epoch)
     when = check_step(step, images.device)
     stream = Stream(check_seed(seed), when, check_index(index, images.shape[0], images.device))
-    shared = _check_pool(pool, originals)
+    shared = _pool_for(pool, originals)
     size = (images.shape[2], images.shape[3])
     partners = Partners(shared.shape[0], stream.index if pool is not None else None)
     triton = kernels.use_triton(backend, images.device)
@@ -133,7 +133,7 @@ def replay(
             f"`subpolicies` are on {subpolicies.device} and `images` on {images.device}; move them "
             "with subpolicies.to(images.device)."
         )
-    shared = _check_pool(pool, originals)
+    shared = _pool_for(pool, originals)
     _check_partners(subpolicies.partner, len(shared))
     run = _renderer(backend, subpolicies)
     return run(originals, subpolicies, None, None, shared, torch.uint8, False)
@@ -176,13 +176,31 @@ def _check(
         )
 
 
-def _check_pool(pool: Tensor | None, originals: Tensor) -> Tensor:
+def check_pool(pool: object) -> None:
+    """Refuse what no batch can draw its partners from; None is the batch itself."""
     if pool is None:
-        return originals
+        return
     if not isinstance(pool, Tensor) or pool.dtype != torch.uint8:
         kind = pool.dtype if isinstance(pool, Tensor) else type(pool).__name__
         raise TypeError(f"`pool` must be a uint8 tensor [N,C,H,W], got {kind}.")
-    if pool.ndim != 4 or not len(pool) or pool.shape[1:] != originals.shape[1:]:
+    if pool.ndim != 4 or not len(pool):
+        raise ValueError(
+            f"`pool` must hold originals, one or more, as [N,C,H,W], got {tuple(pool.shape)}; "
+            "leave it out to draw from the batch."
+        )
+    if not pool.is_contiguous():
+        # A copy in every step would be dear, and the kernels read the pool as it lies in memory.
+        raise ValueError(
+            f"`pool` must be contiguous, got strides {pool.stride()}; call pool.contiguous() once, "
+            "before training."
+        )
+
+
+def _pool_for(pool: Tensor | None, originals: Tensor) -> Tensor:
+    check_pool(pool)
+    if pool is None:
+        return originals
+    if pool.shape[1:] != originals.shape[1:]:
         raise ValueError(
             f"`pool` must hold originals of shape {tuple(originals.shape[1:])}, "
             f"got {tuple(pool.shape)}."
@@ -191,11 +209,5 @@ def _check_pool(pool: Tensor | None, originals: Tensor) -> Tensor:
         raise ValueError(
             f"`pool` is on {pool.device} and `images` on {originals.device}; move it once, before "
             "training."
-        )
-    if not pool.is_contiguous():
-        # A copy in every step would be dear, and the kernels read the pool as it lies in memory.
-        raise ValueError(
-            f"`pool` must be contiguous, got strides {pool.stride()}; call pool.contiguous() once, "
-            "before training."
         )
     return pool

@@ -8,11 +8,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from divaug.augmenters import SCHEDULES, Augmenter
+from divaug.augmenters import ASKING, SCHEDULES, Augmenter
 from divaug.datasets import Dataset, ImageFiles
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import AffinityMeter, Mean, loss_diversity, variance_diversity
+from divaug.recipes import Recipe
 from divaug.scoring import evaluating, logits_of
+from divaug.selection import MAX_CANDIDATES
 from divaug.training.assembly import build_augmenter
 from divaug.training.data import default_of
 from divaug.training.evaluation import prepare
@@ -176,12 +178,27 @@ def _logits(network: nn.Module, images: Tensor, hardware: Hardware) -> Tensor:
         return logits_of(network(images)).float()
 
 
+def _with_views(recipe: Recipe, name: str, views: int) -> Recipe:
+    """The run's recipe with another augmenter that makes so many views, or one at a time."""
+    kept = views if views <= MAX_CANDIDATES else 1
+    E = recipe.num_candidates
+    found = replace(recipe, augmenter=name, num_selected=kept, num_candidates=max(E, kept))
+    # A run that kept all of its candidates is measured as it was trained.
+    if name in ASKING and views >= E and views != recipe.num_selected:
+        raise ValueError(
+            f"`views` must be below E={E}, the candidates that the run's recipe draws, for {name} "
+            f"to have a choice, got {views}: keeping all of them is chance; give fewer views, or a "
+            "run with more `num_candidates`."
+        )
+    return found
+
+
 def measure_run(
     run: str | Path,
     names: Sequence[str] | None = None,
     *,
     data: str | Path | Dataset | ImageFiles | None = None,
-    views: int = 4,
+    views: int | None = None,
     images: int = 0,
     device: str | None = None,
     say: Callable[[str], None] = lambda _: None,
@@ -190,10 +207,11 @@ def measure_run(
 
     Args:
         run: the folder of a run or of a checkpoint.
-        names: of augmenters; None for the run's own. Those that select keep `views` candidates.
+        names: of augmenters; None for the run's own. Those that select keep `views` candidates,
+            which must be fewer than the run's recipe draws.
         data: a dataset, or where to find it; None for where the run found its own. Other data than
             the run's must have as many classes.
-        views: augmented images for each original.
+        views: augmented images for each original; None for as many as the run keeps, its S.
         images: size of a balanced part of the training images to measure on; 0 for all.
         device: where; None for a GPU where there is one.
         say: told what happens, a line at a time.
@@ -205,15 +223,9 @@ def measure_run(
     for note in opened.notes:
         say(note)
     chosen = list(names) if names else [opened.recipe.augmenter]
-    recipes = {
-        name: replace(
-            opened.recipe,
-            augmenter=name,
-            num_selected=views,
-            num_candidates=max(opened.recipe.num_candidates, views),
-        )
-        for name in chosen
-    }  # all names are checked before the first is measured
+    # All names are checked before the first is measured.
+    S = opened.recipe.num_selected if views is None else views
+    recipes = {name: _with_views(opened.recipe, name, S) for name in chosen}
     hardware = Hardware.choose(device, opened.recipe.precision, eager=True)
     found = opened.data(data, say=say)
     part = found.subset(images) if images else found
@@ -230,7 +242,7 @@ def measure_run(
             make,
             default,
             hardware,
-            views=views,
+            views=S,
             epochs=measured_epochs(name, recipe.epochs),
             num_workers=workers(recipe.num_workers),
         )

@@ -108,6 +108,11 @@ def _check_candidates(candidates: object) -> None:
         raise TypeError(f"`candidates` must be uint8 or floats, got {candidates.dtype}.")
     if not len(candidates):
         raise ValueError("`candidates` is empty: there is nothing to score.")
+    if not candidates.shape[1]:
+        raise ValueError(
+            "`candidates` [B,E,C,H,W] must hold at least one candidate of each image, got E=0 in "
+            f"shape {tuple(candidates.shape)}; make them with expand(images, num_candidates=8)."
+        )
 
 
 def _without_ddp(model: nn.Module) -> nn.Module:

@@ -22,8 +22,17 @@ from divaug.operations.checks import unknown_name
 from divaug.products import products_and_sums
 from divaug.randomness import Purpose, Stream, check_index, check_seed, check_step
 
-__all__ = ["MAX_SUBSETS", "METHODS", "Method", "select", "squared_distances"]
+__all__ = [
+    "MAX_CANDIDATES",
+    "MAX_SUBSETS",
+    "METHODS",
+    "Method",
+    "check_subsets",
+    "select",
+    "squared_distances",
+]
 
+#: The most candidates that are chosen from.
 MAX_CANDIDATES = 64
 #: The most subsets that are tried one by one.
 MAX_SUBSETS = 20_000
@@ -119,14 +128,19 @@ def _subsets(E: int, S: int, device: torch.device) -> Tensor:
     return torch.tensor(list(itertools.combinations(range(E), S)), device=device)
 
 
-def _exact(_xp: Any, probs: Tensor, S: int, _words: Any) -> Any:
-    """The subset of largest Variance Diversity; the first of equal ones."""
-    E = probs.shape[1]
+def check_subsets(E: int, S: int) -> None:
+    """Refuse more subsets than method "exact" can try one by one."""
     if math.comb(E, S) > MAX_SUBSETS:
         raise ValueError(
             f'method="exact" would try {math.comb(E, S):,} subsets for E={E}, S={S}, more than '
             f'{MAX_SUBSETS:,}; use "kmeans++" or "greedy", or a smaller E.'
         )
+
+
+def _exact(_xp: Any, probs: Tensor, S: int, _words: Any) -> Any:
+    """The subset of largest Variance Diversity; the first of equal ones."""
+    E = probs.shape[1]
+    check_subsets(E, S)
     distance, usable = squared_distances(probs)
     distance = torch.where(usable, distance, 0) >> 10  # room for the sum over all pairs
     subsets = _subsets(E, S, probs.device)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from divaug.checks import check_whole
 from divaug.default_augmentation import DefaultAugmentation, plain
-from divaug.expansion import expand
+from divaug.expansion import check_pool, expand
 from divaug.kernels import check_backend
 from divaug.operations.checks import check_images
 from divaug.policies import Policy
@@ -48,6 +48,7 @@ class Source:
     ) -> None:
         _check_default(default)
         check_backend(backend)
+        check_pool(pool)
         self.policy = policy
         self.default = default
         self.num_candidates = num_candidates

@@ -28,7 +28,12 @@ def measure(
         ),
     ] = None,
     data: RunData = None,
-    views: Annotated[int, typer.Option(help="Augmented images for each original.", min=1)] = 4,
+    views: Annotated[
+        int | None,
+        typer.Option(
+            help="Augmented images for each original; as many as the run keeps by default.", min=1
+        ),
+    ] = None,
     images: Annotated[
         int, typer.Option(help="Training images to measure on, balanced; 0 for all.", min=0)
     ] = 0,

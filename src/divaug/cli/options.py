@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -14,6 +15,8 @@ __all__ = [
     "Seed",
     "Space",
     "Threads",
+    "goes_with",
+    "goes_without",
     "parse_size",
     "prepare_file",
 ]
@@ -44,6 +47,41 @@ Changes: TypeAlias = Annotated[
 Device: TypeAlias = Annotated[
     str | None, typer.Option(help="cpu or cuda; a GPU where there is one.")
 ]
+
+
+def goes_with(context: typer.Context, wanted: str, names: Iterable[str]) -> None:
+    """Refuse options that do nothing without another one, which was not given.
+
+    Args:
+        context: of the command.
+        wanted: the other one, as it is written.
+        names: of the command's arguments.
+
+    Raises:
+        ValueError: one of them was given.
+    """
+    for option in _given(context, names):
+        raise ValueError(f"{option} goes with {wanted}; add it, or leave both out.")
+
+
+def goes_without(context: typer.Context, given: str, names: Iterable[str]) -> None:
+    """Refuse options that do nothing beside another one, which was given; see `goes_with`."""
+    for option in _given(context, names):
+        raise ValueError(f"{option} does nothing with {given}; leave out one of the two.")
+
+
+def _given(context: typer.Context, names: Iterable[str]) -> list[str]:
+    """Which of these arguments were given, as they are written; a default was not."""
+    written = {
+        one.name: "/".join([one.opts[0], *one.secondary_opts]) for one in context.command.params
+    }
+    sources = {name: context.get_parameter_source(name) for name in names}
+    # By its name: typer has the class from click, which newer releases carry inside.
+    return [
+        written[name]
+        for name, source in sources.items()
+        if source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
+    ]
 
 
 def prepare_file(path: Path | None) -> None:

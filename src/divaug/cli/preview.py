@@ -5,12 +5,18 @@ from typing import Annotated
 
 import typer
 
-from divaug.cli.options import Seed, Space
+from divaug.cli.options import Seed, Space, goes_with, goes_without
 
 __all__ = ["preview"]
 
+# What the picture of the operations is drawn without.
+_OF_CANDIDATES = (
+    "checkpoint", "model", "num_candidates", "num_selected", "method", "seed", "size", "statistics",
+)  # fmt: skip
+
 
 def preview(
+    context: typer.Context,
     images: Annotated[list[Path], typer.Argument(help="Image files.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("preview.png"),
     space: Space = "paper",
@@ -43,8 +49,10 @@ def preview(
     from divaug.figures.choosing import choose, load_network, untrained_network
     from divaug.figures.magnitudes import draw_magnitudes
 
-    if checkpoint is not None and not candidates:
-        raise ValueError("--checkpoint goes with --candidates; add it, or leave both out.")
+    if candidates:
+        goes_without(context, "--candidates", ["magnitudes"])
+    else:
+        goes_with(context, "--candidates", _OF_CANDIDATES)
     originals = [read_image(path) for path in images]
     if not candidates:
         save_picture(draw_magnitudes(originals, space, magnitudes), out)

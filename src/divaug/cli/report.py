@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
-from divaug.cli.options import RunData
+from divaug.cli.options import RunData, goes_without
 from divaug.cli.records import check_folder, why_nothing
 
 __all__ = ["report"]
 
 
 def report(
+    context: typer.Context,
     runs: Annotated[
         list[Path] | None,
         typer.Argument(help="The folders of runs.", metavar="RUN...", show_default=False),
@@ -28,7 +29,8 @@ def report(
         Path | None,
         typer.Option(
             "--from",
-            help="A folder of records: write the tables, figures and pages of every target.",
+            help="A folder of records: write the tables, figures and pages of every target into "
+            "it; nothing else is written.",
         ),
     ] = None,
 ) -> None:
@@ -37,7 +39,10 @@ def report(
     Runs that share a recipe but for the seed are summed up as mean ± standard deviation.
     """
     if source is not None:
-        _report_records(source, runs or [])
+        if runs:
+            raise ValueError("--from takes the place of RUN...; give one of the two.")
+        goes_without(context, "--from", ["out", "markdown", "csv", "data"])
+        _report_records(source)
         return
     from divaug.reporting import write_report
 
@@ -45,11 +50,9 @@ def report(
         typer.echo(f"wrote {path}")
 
 
-def _report_records(source: Path, runs: list[Path]) -> None:
+def _report_records(source: Path) -> None:
     from divaug.reproduction import redraw_all
 
-    if runs:
-        raise ValueError("--from takes the place of RUN...; give one of the two.")
     check_folder(source)
     written = redraw_all(source)
     if not written:

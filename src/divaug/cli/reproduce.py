@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from divaug.cli.console import show
-from divaug.cli.options import Changes, Device
+from divaug.cli.options import Changes, Device, goes_with, goes_without
 from divaug.cli.records import check_folder, why_nothing
 
 if TYPE_CHECKING:
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["reproduce"]
 
 _RESULTS, _RUNS = Path("results"), Path("runs")
+# What only running takes: drawing does without.
+_OF_RUNNING = ("data", "runs", "minutes", "jobs", "networks", "device", "eager")
 
 
 def reproduce(
+    context: typer.Context,
     target: Annotated[
         str,
         typer.Argument(
@@ -36,7 +39,11 @@ def reproduce(
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="Only draw what the records in this folder say; run nothing."),
+        typer.Option(
+            "--from",
+            help="Only draw what the records in this folder say; run nothing. With --dry-run: list "
+            "what they lack.",
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only list the jobs, with an estimate of time.")
@@ -92,8 +99,7 @@ def reproduce(
     """
     from divaug import reproduction
 
-    if machine is not None and not dry_run:
-        raise ValueError("--machine goes with --dry-run; add it, or leave both out.")
+    _check(context, source, dry_run=dry_run)
     until = None if minutes is None else time.time() + 60 * minutes
     options = reproduction.Options(
         tuple(row or ()), tuple(method or ()), seeds, epochs, scale, tuple(changes or ())
@@ -105,13 +111,21 @@ def reproduce(
         show(reproduction.list_target(target, options, work, machine))
         return
     if source is not None:
-        check_folder(source)
         outcome, files = reproduction.redraw(target, options, source, out)
         if outcome.empty:
             raise ValueError(why_nothing(source, f"{target} in this setting"))
         _finish(reproduction.Reproduced(outcome, files=files))
         return
     _finish(reproduction.reproduce(target, options, work, out, typer.echo))
+
+
+def _check(context: typer.Context, source: Path | None, *, dry_run: bool) -> None:
+    """Refuse options at odds; a list of jobs takes all that running them takes."""
+    if not dry_run:
+        goes_with(context, "--dry-run", ["machine"])
+    if source is not None:
+        goes_without(context, "--from", ["results", *(() if dry_run else _OF_RUNNING)])
+        check_folder(source)
 
 
 def _finish(done: "Reproduced") -> None:

@@ -48,7 +48,7 @@ def check_images(images: object, name: str = "images") -> Tensor:
     if images.ndim != 4:
         raise ValueError(
             f"`{name}` must have four axes [B,C,H,W], got shape {tuple(images.shape)}; "
-            f"add the missing axis with {name}[None]."
+            f"{_axes_remedy(name, images.ndim)}."
         )
     _, channels, height, width = images.shape
     if channels not in (1, 3):
@@ -64,6 +64,15 @@ def check_images(images: object, name: str = "images") -> Tensor:
     if images.dtype != torch.uint8 and images.numel():
         _check_unit_range(images, name)
     return images
+
+
+def _axes_remedy(name: str, axes: int) -> str:
+    """What to do with images of that many axes."""
+    if axes == 3:
+        return f"add the missing axis with {name}[None]"
+    if axes > 4:
+        return f"put the leading axes into one, such as {name}.flatten(0, {axes - 4})"
+    return "pass a batch of images, each with channels, height and width"
 
 
 def _channels_remedy(name: str, shape: torch.Size) -> str:

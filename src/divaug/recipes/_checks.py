@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from divaug.augmenters import AUGMENTERS
@@ -10,6 +11,7 @@ from divaug.objectives import ANNEALING, OBJECTIVES
 from divaug.operations.checks import unknown_name
 from divaug.operations.magnitude import space_of
 from divaug.recipes._curves import CURVES
+from divaug.selection import MAX_CANDIDATES
 
 if TYPE_CHECKING:
     from divaug.recipes._recipe import Recipe
@@ -23,7 +25,7 @@ PRECISIONS = ("auto", "float32", "bfloat16")
 _MANY = 1_000_000_000
 # Field → lowest and highest allowed value, for whole numbers.
 _WHOLE = {
-    "num_candidates": (1, _MANY),
+    "num_candidates": (1, MAX_CANDIDATES),
     "num_selected": (1, _MANY),
     "randaugment_n": (1, _MANY),
     "epochs": (1, _MANY),
@@ -62,6 +64,12 @@ _NAMED: Mapping[str, Collection[str]] = {
     "annealing": ANNEALING,
     "schedule": CURVES,
 }
+
+# Fields that say nothing without unlabelled images.
+_UNLABELLED = (
+    "labels", "unlabelled_batch_size", "unlabelled_weight", "temperature", "confidence",
+    "annealing", "joint_forward", "ema_decay", "epoch_steps",
+)  # fmt: skip
 
 
 def check_type(name: str, kind: object, value: object) -> None:
@@ -116,10 +124,13 @@ def _check_unlabelled(recipe: "Recipe") -> None:
         if not recipe.temperature:
             raise ValueError("`temperature` must be above 0, got 0.0.")
         return
-    for name in ("labels", "ema_decay", "epoch_steps"):
-        if getattr(recipe, name):
-            raise ValueError(
-                f"`{name}` goes with an objective that has unlabelled images, such as uda, got "
-                f"{getattr(recipe, name)} with {recipe.objective!r}; to train on fewer images set "
-                "`train_images`."
-            )
+    defaults = {field.name: field.default for field in fields(recipe)}
+    changed = [name for name in _UNLABELLED if getattr(recipe, name) != defaults[name]]
+    if changed:
+        first, back = changed[0], ", ".join(f"{name}={defaults[name]}" for name in changed)
+        fewer = "; to train on fewer images set `train_images`" if first == "labels" else ""
+        raise ValueError(
+            f"`{first}` goes with an objective that has unlabelled images, such as uda, got "
+            f"{getattr(recipe, first)} with {recipe.objective!r}; choose such an objective, or set "
+            f"{back}{fewer}."
+        )

@@ -168,6 +168,7 @@ def _semi_supervised(
             f"objective {recipe.objective!r} needs a dataset in memory, and {data.name!r} is a "
             "folder of images; write its images to an .npz file."
         )
+    part = processes.part_of(recipe.unlabelled_batch_size, "unlabelled_batch_size")
     drawn = split or draw_split(data, recipe.labels, recipe.seed)
     _check_number(recipe, drawn)
     chosen = replace(drawn, unlabelled=fingerprint(unlabelled))
@@ -178,7 +179,6 @@ def _semi_supervised(
         share_statistics(network)
     called = compiled(network) if hardware.compiled else network
     augment = build_augmenter(recipe, called, default, hardware, feed.pool)
-    part = processes.part_of(recipe.unlabelled_batch_size)
     models.seed_noise(network, recipe.seed, part.start * augment.views)
     average = Average(network, recipe.ema_decay) if recipe.ema_decay else None
     step = SemiStep(

@@ -43,8 +43,12 @@ class Processes:
         """Whether there are others."""
         return self.count > 1
 
-    def part_of(self, batch_size: int) -> slice:
+    def part_of(self, batch_size: int, field: str = "batch_size") -> slice:
         """This process' consecutive part of a batch.
+
+        Args:
+            batch_size: images of all processes.
+            field: what the recipe calls that number.
 
         Raises:
             ValueError: the batch cannot be cut into equal parts.
@@ -55,7 +59,8 @@ class Processes:
         """
         if batch_size % self.count:
             raise ValueError(
-                f"`batch_size` must be a multiple of the {self.count} processes, got {batch_size}."
+                f"`{field}` must be a multiple of the {self.count} processes, got {batch_size}; "
+                "change it, or start another number of processes."
             )
         part = batch_size // self.count
         return slice(self.rank * part, (self.rank + 1) * part)
