@@ -218,3 +218,11 @@ def test_labels_must_be_as_many_as_images(images):
 def test_a_foreign_state_is_refused():
     with pytest.raises(ValueError, match="`step` and `seed`"):
         Views().load_state_dict({"step": 1})
+
+
+@pytest.mark.parametrize("name", AUGMENTERS)
+def test_those_that_ask_the_model_are_named(name, images):
+    one, asked = settings(dataset="cifar10", total_epochs=10), []
+    one.model.register_forward_hook(lambda *_: asked.append(1))
+    augmenters.build(name, one)(images, epoch=3)
+    assert bool(asked) == (name in augmenters.ASKING)

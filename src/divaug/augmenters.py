@@ -202,6 +202,11 @@ def _rotating(settings: Settings, probability: float) -> DivAug:
     return _selecting(settings, "kmeans++", policy)
 
 
+_ROTATING = {
+    f"divaug-rotate-0.{tenths}": partial(_rotating, probability=tenths / 10)
+    for tenths in range(1, 10)
+}
+
 AUGMENTERS: Mapping[str, Callable[[Settings], Augmenter]] = MappingProxyType(
     {
         "none": _Centre,
@@ -218,10 +223,7 @@ AUGMENTERS: Mapping[str, Callable[[Settings], Augmenter]] = MappingProxyType(
         "divaug": partial(_selecting, method="kmeans++"),
         "divaug-greedy": partial(_selecting, method="greedy"),
         "divaug-exact": partial(_selecting, method="exact"),
-        **{
-            f"divaug-rotate-0.{tenths}": partial(_rotating, probability=tenths / 10)
-            for tenths in range(1, 10)
-        },
+        **_ROTATING,
     }
 )
 """Name → constructor. "none" is normalisation alone (of the centre, where the default augmentation
@@ -230,7 +232,7 @@ crops to another size), "randaugment-uda" draws as the DivAug authors' semi-supe
 draw candidates with Rotate alone, at that probability."""
 
 #: Those that ask the model which candidates to keep.
-ASKING = frozenset(name for name in AUGMENTERS if name.startswith("divaug"))
+ASKING = frozenset({"divaug", "divaug-greedy", "divaug-exact", *_ROTATING})
 
 #: Those that change with the epoch.
 SCHEDULES = frozenset({"pba"})
