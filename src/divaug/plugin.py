@@ -13,7 +13,7 @@ from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
 from divaug.records import Record
 from divaug.scoring import check_model, dtype_of, score
-from divaug.selection import MAX_CANDIDATES, METHODS, check_subsets, select
+from divaug.selection import MAX_CANDIDATES, METHODS, select
 from divaug.source import Source, check_dtype, repeat_labels
 
 __all__ = ["DivAug", "Record"]
@@ -70,8 +70,7 @@ class DivAug:
         _check_counts(num_candidates, num_selected, chunk_size)
         if not isinstance(method, str) or method not in METHODS:
             raise ValueError(unknown_name("method", method, tuple(METHODS)))
-        if method == "exact":
-            check_subsets(num_candidates, num_selected)
+        METHODS[method].check(num_candidates, num_selected)
         check_policy(policy)
         check_dtype(dtype)
         self.model = model

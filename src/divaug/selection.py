@@ -27,7 +27,6 @@ __all__ = [
     "MAX_SUBSETS",
     "METHODS",
     "Method",
-    "check_subsets",
     "select",
     "squared_distances",
 ]
@@ -128,8 +127,12 @@ def _subsets(E: int, S: int, device: torch.device) -> Tensor:
     return torch.tensor(list(itertools.combinations(range(E), S)), device=device)
 
 
-def check_subsets(E: int, S: int) -> None:
-    """Refuse more subsets than method "exact" can try one by one."""
+def _check_nothing(_E: int, _S: int) -> None:
+    """Refuse nothing: most rules do with any E and S."""
+
+
+def _check_subsets(E: int, S: int) -> None:
+    """Refuse more subsets than can be tried one by one."""
     if math.comb(E, S) > MAX_SUBSETS:
         raise ValueError(
             f'method="exact" would try {math.comb(E, S):,} subsets for E={E}, S={S}, more than '
@@ -139,11 +142,9 @@ def check_subsets(E: int, S: int) -> None:
 
 def _exact(_xp: Any, probs: Tensor, S: int, _words: Any) -> Any:
     """The subset of largest Variance Diversity; the first of equal ones."""
-    E = probs.shape[1]
-    check_subsets(E, S)
     distance, usable = squared_distances(probs)
     distance = torch.where(usable, distance, 0) >> 10  # room for the sum over all pairs
-    subsets = _subsets(E, S, probs.device)
+    subsets = _subsets(probs.shape[1], S, probs.device)
     total = torch.zeros((len(probs), len(subsets)), dtype=torch.int64, device=probs.device)
     for i, j in itertools.combinations(range(S), 2):
         total += distance[:, subsets[:, i], subsets[:, j]]
@@ -159,18 +160,20 @@ class Method:
             an array of that library, to indices `[B,S]`.
         needs_probs: whether the model has to be asked at all.
         kernel: the number of the same rule in the selection kernel; None where it has none.
+        check: refuses an E and an S that the rule cannot do with.
     """
 
     run: Callable[[Any, Tensor, int, Any], Any]
     needs_probs: bool = True
     kernel: int | None = None
+    check: Callable[[int, int], None] = _check_nothing
 
 
 METHODS: dict[str, Method] = {
     "kmeans++": Method(_kmeanspp, kernel=0),
     "uniform": Method(_uniform, needs_probs=False, kernel=1),
     "greedy": Method(_greedy, kernel=2),
-    "exact": Method(_exact),
+    "exact": Method(_exact, check=_check_subsets),
 }
 
 
@@ -214,6 +217,7 @@ def select(
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(unknown_name("method", method, tuple(METHODS)))
     rule = METHODS[method]
+    rule.check(probs.shape[1], num_selected)
     when = check_step(step, probs.device)
     stream = Stream(check_seed(seed), when, check_index(index, len(probs), probs.device))
     lacking = f'method="{method}" has no kernel' if rule.kernel is None else None

@@ -1,6 +1,6 @@
 """`Fields`: where a batch has its images, its labels and its samples' numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from divaug.augmenters import Augmenter
 
-__all__ = ["Batch", "Field", "Fields", "check_augmenter", "check_fields"]
+__all__ = ["PAIRS", "Batch", "Field", "Fields", "checked"]
 
 Field = int | str
 """A position in a tuple or list, or a key of a mapping."""
@@ -105,38 +105,48 @@ class Fields:
                 f"a batch must be a tuple, a list or a mapping, got {type(batch).__name__}; let "
                 "the loader's `collate_fn` make one, or call the augmenter yourself."
             )
-        for name in ("images", "labels", "index"):
-            at = getattr(self, name)
-            if at is not None and at not in parts:
-                remedy = (
-                    "number the samples: Numbered(dataset)"
-                    if name == "index"
-                    else (f"say where they are: Fields({name}=...)")
-                )
-                raise ValueError(
-                    f"the batch has no {name} at {at!r}, it has {list(parts)}; {remedy}. Batches "
-                    "of several loaders cannot be augmented at once, nor one batch twice."
-                )
-        if not set(self.keep) <= set(parts):
-            raise ValueError(
-                f"`keep` must name fields of the batch, got {self.keep}, it has {list(parts)}."
-            )
+        self._check_parts(list(parts))
         return parts
 
+    def _check_parts(self, there: Sequence[Field]) -> None:
+        """Refuse a batch that lacks what the fields name."""
+        remedies = {
+            "images": "say where they are: Fields(images=...)",
+            "labels": "say where they are: Fields(labels=...)",
+            "index": "number the samples: Numbered(dataset)",
+        }
+        for name, remedy in remedies.items():
+            at = getattr(self, name)
+            if at is not None and at not in there:
+                raise ValueError(
+                    f"the batch has no {name} at {at!r}, it has {there}; {remedy}. Batches of "
+                    "several loaders cannot be augmented at once, nor one batch twice."
+                )
+        if not set(self.keep) <= set(there):
+            raise ValueError(f"`keep` must name fields of the batch, {there}, got {self.keep}.")
 
-def check_fields(fields: object) -> None:
-    """Refuse what does not say where things are."""
-    if not isinstance(fields, Fields):
-        raise TypeError(f"`fields` must be a Fields, such as Fields(0, 1), got {fields!r}.")
+
+#: Images and labels, as most loaders give them.
+PAIRS = Fields()
 
 
-def check_augmenter(augment: object) -> None:
-    """Refuse what is no augmenter, when it is given and not when the first batch comes."""
+def checked(augment: object, fields: Fields | None, usual: Fields = PAIRS) -> Fields:
+    """The fields, or the usual ones for None, refusing what an adapter cannot work with.
+
+    It is refused when it is given, and not when the first batch comes.
+
+    Raises:
+        TypeError: `augment` is no augmenter, or `fields` are none.
+    """
     if not callable(augment) or not hasattr(augment, "views"):
         raise TypeError(
             "`augment` must be an augmenter, such as divaug.DivAug(model) or divaug.views.Views("
             f"policy), got {augment!r}."
         )
+    found = usual if fields is None else fields
+    if not isinstance(found, Fields):
+        raise TypeError(f"`fields` must be a Fields, such as Fields(0, 1), got {fields!r}.")
+    return found
 
 
 def _numbers(index: Any) -> Any:

@@ -10,7 +10,7 @@ require("lightning", "divaug.adapters.lightning", "lightning")
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.strategies import Strategy
 
-from divaug.adapters.fields import Batch, Fields, check_augmenter, check_fields
+from divaug.adapters.fields import Batch, Fields, checked
 from divaug.augmenters import Augmenter
 
 __all__ = ["AugmentBatches"]
@@ -47,11 +47,8 @@ class AugmentBatches(Callback):
     """
 
     def __init__(self, augment: Augmenter, fields: Fields | None = None) -> None:
-        fields = Fields() if fields is None else fields
-        check_augmenter(augment)
-        check_fields(fields)
         self.augment = augment
-        self.fields = fields
+        self.fields = checked(augment, fields)
         self._behind: Strategy | None = None
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
@@ -80,6 +77,10 @@ class AugmentBatches(Callback):
         self.augment.load_state_dict(state_dict)
 
     def _take_hold(self, trainer: Trainer) -> None:
+        if _MOVING in vars(trainer.strategy):
+            raise ValueError(
+                "another callback already augments the batches of this trainer; give it one alone."
+            )
         move = trainer.strategy.batch_to_device
 
         def moved_and_augmented(batch: Batch, *args: Any, **kwargs: Any) -> Batch:
@@ -89,10 +90,6 @@ class AugmentBatches(Callback):
             with trainer.precision_plugin.forward_context():
                 return self.fields.augment(self.augment, batch, epoch=trainer.current_epoch)
 
-        if _MOVING in vars(trainer.strategy):
-            raise ValueError(
-                "another callback already augments the batches of this trainer; give it one alone."
-            )
         setattr(trainer.strategy, _MOVING, moved_and_augmented)
         self._behind = trainer.strategy
 

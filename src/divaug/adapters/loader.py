@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
-from divaug.adapters.fields import Batch, Fields, check_augmenter, check_fields
+from divaug.adapters.fields import Batch, Fields, checked
 from divaug.augmenters import Augmenter
 from divaug.plugin import DivAug
 
@@ -50,13 +50,10 @@ class AugmentedLoader:
         device: torch.device | str | None = None,
         context: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        fields = Fields() if fields is None else fields
-        check_augmenter(augment)
-        check_fields(fields)
         _check_context(context)
-        self.loader = loader
+        self.loader: Any = loader  # what it is asked for beyond batches, it has or has not
         self.augment = augment
-        self.fields = fields
+        self.fields = checked(augment, fields)
         self.device = None if device is None else torch.device(device)
         self.context = context
         self.epoch = 0
@@ -71,22 +68,22 @@ class AugmentedLoader:
             yield done
 
     def __len__(self) -> int:
-        return len(self.loader)  # type: ignore[arg-type]  # or the error that it has no length
+        return len(self.loader)
 
     @property
     def dataset(self) -> Any:
         """That of the loader beneath."""
-        return self.loader.dataset  # type: ignore[attr-defined]  # or the error that it has none
+        return self.loader.dataset
 
     @property
     def sampler(self) -> Any:
         """That of the loader beneath."""
-        return self.loader.sampler  # type: ignore[attr-defined]  # the same
+        return self.loader.sampler
 
     @property
     def batch_size(self) -> Any:
         """Images of a batch of the loader beneath, before there are views."""
-        return self.loader.batch_size  # type: ignore[attr-defined]  # the same
+        return self.loader.batch_size
 
     def set_epoch(self, epoch: int) -> None:
         """Say which epoch comes next, to schedules and to the loader beneath or its samplers.
@@ -94,7 +91,7 @@ class AugmentedLoader:
         Without it passes are counted from 0, also in a run that is resumed.
         """
         self.epoch = epoch
-        listeners: list[Any] = [self.loader]
+        listeners = [self.loader]
         if not hasattr(self.loader, "set_epoch"):
             listeners = [getattr(self.loader, name, 0) for name in ("sampler", "batch_sampler")]
         for each in listeners:

@@ -14,7 +14,7 @@ require("timm", "divaug.adapters.timm", "timm")
 from timm.data.loader import MultiEpochsDataLoader, PrefetchLoader, fast_collate
 from timm.data.mixup import FastCollateMixup
 
-from divaug.adapters.fields import Fields
+from divaug.adapters.fields import PAIRS, Fields
 from divaug.adapters.loader import AugmentedLoader
 from divaug.adapters.numbered import Numbered
 from divaug.augmenters import Augmenter
@@ -53,7 +53,7 @@ def augmented(
         )
     _check_loader(loader)
     _check_statistics(loader, augment)
-    fields = _numbering(loader.loader) if isinstance(loader.dataset, Numbered) else Fields()
+    fields = _numbering(loader.loader) if isinstance(loader.dataset, Numbered) else PAIRS
     return _Loader(loader.loader, augment, fields, device=loader.device, context=context)
 
 

@@ -17,7 +17,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from divaug.adapters.fields import Fields, check_augmenter, check_fields
+from divaug.adapters.fields import Fields, checked
 from divaug.augmenters import Augmenter
 from divaug.plugin import DivAug
 
@@ -47,9 +47,7 @@ class AugmentingTrainer(Trainer):
     def __init__(
         self, *args: Any, augment: Augmenter, fields: Fields | None = None, **kwargs: Any
     ) -> None:
-        fields = PIXEL_VALUES if fields is None else fields
-        check_augmenter(augment)
-        check_fields(fields)
+        fields = checked(augment, fields, PIXEL_VALUES)
         super().__init__(*args, **kwargs)
         if self.model_init is not None and isinstance(augment, DivAug):
             raise ValueError(
