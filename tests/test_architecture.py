@@ -148,7 +148,7 @@ def test_reproduction_is_called_by_the_command_line_alone():
     users = {
         module for module in MODULES if any(n.startswith("reproduction") for n in imported(module))
     } - {module for module in MODULES if module.startswith("reproduction")}
-    assert users == {"cli.records", "cli.report", "cli.reproduce"}
+    assert users == {"cli.examine", "cli.records", "cli.report", "cli.reproduce"}
 
 
 def test_adapters_stand_on_the_core_and_nothing_stands_on_them():

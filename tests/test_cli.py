@@ -46,6 +46,7 @@ def refusal(capsys, *words):
 
 COMMANDS = (
     *((name,) for name in ("operations", "preview", "demo", "train", "evaluate", "measure")),
+    ("examine",),
     ("report",),
     ("reproduce",),
     *(("bench", name) for name in ("operations", "select", "expand", "step")),
@@ -85,7 +86,7 @@ def test_the_page_says_which_benchmarks_take_threads():
 def test_version_and_help():
     assert call("--version").output.strip() == f"divaug {__version__}"
     listed = call("--help").output
-    for command in ("operations", "preview", "demo", "bench", "train", "evaluate", "measure"):
+    for command in ("operations", "preview", "demo", "bench", *(name for name, *_ in COMMANDS)):
         assert command in listed
 
 

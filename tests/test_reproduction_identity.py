@@ -11,6 +11,7 @@ from divaug.recipes import Recipe, recipe
 from divaug.reproduction.identity import (
     cell_hash,
     cost_hash,
+    examination_hash,
     fingerprint,
     measurement_hash,
     run_hash,
@@ -57,12 +58,14 @@ def test_hashes_of_different_kinds_never_meet():
         measurement_hash(BASE, "random", 4),
         measurement_hash(BASE, "pba", 4),
         measurement_hash(BASE, "pba", 4, 10),
+        examination_hash(BASE, 4),
+        examination_hash(BASE, 5),
         step_hash(BASE),
         cost_hash(BASE, "NVIDIA H200", "a"),
         cost_hash(BASE, "NVIDIA A100", "a"),
         cost_hash(BASE, "NVIDIA A100", "b"),
     }
-    assert len(found) == 11
+    assert len(found) == 13
 
 
 def test_the_time_of_a_step_hangs_on_the_network_and_not_on_the_schedule():

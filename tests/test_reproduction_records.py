@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from divaug.examining import Candidates, Choice, Examination
 from divaug.measuring import Measurement
 from divaug.recipes import recipe
 from divaug.reproduction.formats import from_text, to_text
 from divaug.reproduction.jobs import MeasureJob
 from divaug.reproduction.machines import portable
-from divaug.reproduction.records import CostRecord, MeasurementRecord
+from divaug.reproduction.records import CostRecord, ExaminationRecord, MeasurementRecord
 from divaug.reproduction.store import read_store, save
 from tests.reproduction_helpers import DATA, PLACE, RECIPE, made_run
 
@@ -20,6 +21,17 @@ MEASUREMENT = MeasurementRecord(
     "divaug",
     Measurement(4, 0.25, 1.5, -0.1, 0.9, 0.8, 100, 50),
     PLACE,
+)
+EXAMINATION = ExaminationRecord(
+    RECIPE,
+    120,
+    Examination(
+        1000,
+        (Candidates("paper", 0.1, math.nan, 0.8, math.nan),),
+        (Choice("paper", "float32", "kmeans++", 0.12, 0.11, 0.7, 1.0),),
+    ),
+    PLACE,
+    "0" * 16,
 )
 COST = CostRecord(
     RECIPE,
@@ -33,7 +45,9 @@ COST = CostRecord(
 
 
 @pytest.mark.parametrize(
-    "record", [made_run(), MEASUREMENT, COST], ids=["run", "measurement", "cost"]
+    "record",
+    [made_run(), MEASUREMENT, EXAMINATION, COST],
+    ids=["run", "measurement", "examination", "cost"],
 )
 def test_a_record_is_read_back_as_it_was_written(record, tmp_path):
     path = save(tmp_path, record)
@@ -42,7 +56,7 @@ def test_a_record_is_read_back_as_it_was_written(record, tmp_path):
     assert found.hash == record.hash
     assert to_text(found) == text
     store = read_store(tmp_path)
-    everything = [*store.runs, *store.measurements, *store.costs]
+    everything = [*store.runs, *store.measurements, *store.examinations, *store.costs]
     assert everything == [record.hash]
 
 
@@ -128,6 +142,35 @@ def test_measurements_of_different_data_under_one_name_are_refused(first, tmp_pa
     save(tmp_path, replace(MEASUREMENT, fingerprint="1" * 16))
     with pytest.raises(ValueError, match="different data under the name 'cifar10'; keep records"):
         read_store(tmp_path)
+
+
+def test_examinations_of_different_data_under_one_name_are_refused(tmp_path):
+    save(tmp_path, made_run())
+    save(tmp_path, EXAMINATION)
+    assert read_store(tmp_path).fingerprints() == {"cifar10": "0" * 16}
+    save(tmp_path, replace(EXAMINATION, fingerprint="1" * 16))
+    with pytest.raises(ValueError, match="different data under the name 'cifar10'"):
+        read_store(tmp_path)
+
+
+def test_examinations_of_a_cell_are_found_by_epochs_and_seed(tmp_path):
+    other = replace(RECIPE, seed=1)
+    for one in (
+        replace(EXAMINATION, epochs=200),
+        replace(EXAMINATION, recipe=other),
+        EXAMINATION,
+        replace(EXAMINATION, recipe=replace(RECIPE, augmenter="random")),
+    ):
+        save(tmp_path, one)
+    found = [(one.epochs, one.recipe.seed) for one in read_store(tmp_path).examined(RECIPE)]
+    assert found == [(120, 0), (120, 1), (200, 0)]
+
+
+def test_an_examination_with_a_word_for_a_number_is_refused():
+    content = json.loads(to_text(EXAMINATION))
+    content["values"]["choices"][0]["accuracy"] = "much"
+    with pytest.raises(ValueError, match="a number was expected, got 'much'"):
+        from_text(json.dumps(content))
 
 
 def test_a_measurement_without_a_fingerprint_is_read_and_keeps_its_text_and_name(tmp_path):

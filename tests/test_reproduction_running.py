@@ -17,7 +17,7 @@ import divaug
 from divaug.reproduction.estimates import Estimator, list_jobs
 from divaug.reproduction.jobs import MeasureJob, TrainJob, begun
 from divaug.reproduction.options import DEMO_ROW, recipe_of
-from divaug.reproduction.reproduction import list_target
+from divaug.reproduction.reproduction import list_target, reproduce
 from divaug.reproduction.running import Tally, go_through
 from divaug.reproduction.store import Store, read_store
 from divaug.reproduction.watching import Watch
@@ -53,6 +53,7 @@ class Pretended:
 
     hash = "0" * 16
     alone = False
+    needs = None
 
     def done(self, _store):
         return self.before
@@ -277,6 +278,26 @@ def test_networks_that_measure_are_kept_when_others_are_dropped(work):
         job.execute(lean, shelf)
         kept[name] = len(checkpoints.find(job.folder(lean) / "checkpoints"))
     assert kept == {"none": 1, "default": 1, "randaugment": 0}
+
+
+def test_networks_that_are_examined_are_kept_and_then_asked(work):
+    lean, options = replace(work, keep_networks=False), replace(OPTIONS, epochs=1)
+    done = reproduce("choice", options, lean).tally.done
+    assert [label.split()[0] for label in done] == ["train"] * 2 + ["examine"] * 2
+    for name in ("random", "divaug"):
+        job = job_of(name, epochs=1)
+        assert len(checkpoints.find(job.folder(lean) / "checkpoints")) == 1
+    # A record without its network is trained again only where it is still to be asked.
+    shutil.rmtree(work.runs)
+    states = [row[2] for row in list_target("choice", options, lean).rows]
+    assert states == ["done"] * 4
+    for path in (work.results / "examinations").glob("*-random-*"):
+        path.unlink()
+    states = [row[2] for row in list_target("choice", options, lean).rows]
+    assert states == ["to do, its network is needed", "done", "to do", "done"]
+    again = reproduce("choice", options, lean).tally
+    assert [label.split()[0] for label in again.done] == ["examine"]
+    assert len(read_store(work.results).examinations) == 2
 
 
 def test_a_measurement_trains_its_network_where_it_is_not_at_hand(work):

@@ -28,6 +28,7 @@ METHODS_RUN = {
     "supervised": (),
     "random-baseline": (),
     "evolution": (),
+    "choice": (),
     "diversity": ("default", "pba", "randaugment", "random", "divaug"),
     "affinity": ("default", "randaugment", "divaug"),
     "rotate": ("divaug-rotate-0.1", "divaug-rotate-0.5", "divaug-rotate-0.9"),
@@ -40,6 +41,7 @@ FIGURES = {
     "supervised": {f"accuracy-{DEMO_ROW}", f"rules-{DEMO_ROW}"},
     "random-baseline": {f"rules-{DEMO_ROW}", f"choice-{DEMO_ROW}"},
     "evolution": {"evolution-operations", "evolution-probability"},
+    "choice": {"kept-random", "kept-divaug"},
     "diversity": {"diversity"},
     "affinity": {"affinity", "loss-diversity"},
     "rotate": {"rotate", "rotate-accuracy", "rotate-diversity"},
@@ -124,7 +126,7 @@ def test_a_target_ends_in_tables_figures_and_a_page(name, work, done):
 @pytest.mark.parametrize("name", METHODS_RUN)
 def test_the_same_table_comes_from_the_records_alone(name, work, done, tmp_path):
     """No data, no runs: only the folder of records, somewhere else."""
-    for part in ("runs", "measurements", "costs"):
+    for part in ("runs", "measurements", "examinations", "costs"):
         shutil.copytree(work.results / part, tmp_path / "results" / part)
     outcome, files = redraw(name, options_of(name), tmp_path / "results")
     assert outcome.sheets == redraw(name, options_of(name), work.results)[0].sheets
@@ -215,6 +217,42 @@ def test_diversity_is_what_was_measured(work, done):
 
 def _text(path):
     return path.read_text()
+
+
+def test_the_choice_is_what_was_examined(work, done):
+    assert [label[:7] for label in done["choice"].tally.done] == ["examine"] * 2
+    files = (work.results / "examinations").glob("*-divaug-seed0-epoch2-*.json")
+    (values,) = (json.loads(_text(path))["values"] for path in files)
+    assert values["images"] == 60
+    kept = {(c["space"], c["way"], c["rule"]): c for c in values["choices"]}
+    chance, papers = (kept["paper", "float32", rule] for rule in ("uniform", "kmeans++"))
+    lower = kept["paper", "bfloat16", "kmeans++"]
+
+    def row_of(sheet, **wanted):
+        wanted |= {"network": "DivAug (k-means++)"}
+        rows = read_csv(work, "choice", sheet)
+        (found,) = [r for r in rows if all(r[key] == value for key, value in wanted.items())]
+        assert (found["epochs"], found["n"]) == ("2", "1")
+        return found
+
+    row = row_of("rules", rule="DivAug (k-means++)")
+    assert float(row["diversity_mean"]) == papers["diversity"]
+    assert float(row["right_mean"]) == papers["accuracy"]
+    ratio = papers["training"] / chance["training"]
+    assert float(row["training_over_chance_mean"]) == pytest.approx(ratio)
+    best = {one["space"]: one["best"] for one in values["candidates"]}["paper"]
+    assert float(row["reach_mean"]) == pytest.approx(papers["diversity"] / best)
+    row = row_of("scoring", rule="DivAug (k-means++)", way="bfloat16")
+    assert float(row["agreement_mean"]) == lower["agreement"]
+    change = lower["diversity"] / papers["diversity"] - 1
+    assert float(row["diversity_mean"]) == pytest.approx(change, abs=1e-9)
+    row = row_of("spaces", space="released")
+    released = kept["released", "float32", "kmeans++"]
+    assert float(row["kept_mean"]) == released["diversity"]
+    assert float(row["kept_right_mean"]) == released["accuracy"]
+    assert len(read_csv(work, "choice", "rules")) == 2 * 4
+    assert len(read_csv(work, "choice", "scoring")) == 2 * 2 * 3
+    assert len(read_csv(work, "choice", "spaces")) == 2 * 2
 
 
 def test_loss_diversity_is_the_methods_own_training_loss(work, done):

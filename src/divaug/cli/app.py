@@ -7,7 +7,18 @@ from collections.abc import Callable
 import typer
 
 from divaug import __version__
-from divaug.cli import bench, demo, evaluate, measure, operations, preview, report, reproduce, train
+from divaug.cli import (
+    bench,
+    demo,
+    evaluate,
+    examine,
+    measure,
+    operations,
+    preview,
+    report,
+    reproduce,
+    train,
+)
 from divaug.cli.signals import Stopped, first_process, left_to_the_first, stopping
 
 __all__ = ["EXPECTED", "app", "run"]
@@ -55,6 +66,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "train": (train.train, "Train a network as a recipe says."),
     "evaluate": (evaluate.evaluate, "Accuracy and loss of a run on the test images."),
     "measure": (measure.measure, "Diversity and affinity of augmenters, by a run's network."),
+    "examine": (examine.examine, "What the rules of selection keep, by a run's network."),
     "report": (report.report, "Compare runs on one page."),
     "reproduce": (reproduce.reproduce, "Run and write a table or figure of the paper."),
 }

@@ -28,8 +28,8 @@ def why_nothing(source: Path, wanted: str) -> str:
     if store.empty:
         return (
             f"--from must be a folder of records, and {str(source)!r} has none: they are looked "
-            "for as runs/*.jsonl, measurements/*.json and costs/*.json in it, where `divaug "
-            "reproduce --results FOLDER` writes them."
+            "for as runs/*.jsonl, measurements/*.json, examinations/*.json and costs/*.json in it, "
+            "where `divaug reproduce --results FOLDER` writes them."
         )
     there = store.describe() or "timings and measurements alone"
     return f"no record in {str(source)!r} is of {wanted}; there are: {there}."

@@ -25,8 +25,8 @@ def reproduce(
     target: Annotated[
         str,
         typer.Argument(
-            help="supervised, random-baseline, diversity, affinity, rotate, evolution, cost, "
-            "equal-cost or semi-supervised.",
+            help="supervised, random-baseline, choice, diversity, affinity, rotate, evolution, "
+            "cost, equal-cost or semi-supervised.",
             show_default=False,
         ),
     ],

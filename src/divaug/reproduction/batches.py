@@ -32,6 +32,7 @@ class TimeJob:
     device: str | None = None
     eager: bool = False
     alone: ClassVar[bool] = True
+    needs: ClassVar[None] = None
 
     @property
     def hash(self) -> str:

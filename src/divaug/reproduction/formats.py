@@ -2,10 +2,11 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from divaug.examining import Candidates, Choice, Examination
 from divaug.measuring import Measurement
 from divaug.objectives import OBJECTIVES
 from divaug.recipes import Recipe
@@ -13,22 +14,25 @@ from divaug.reporting.lines import Kept
 from divaug.reproduction.records import (
     CostRecord,
     EpochRecord,
+    ExaminationRecord,
     FewLabels,
     MeasurementRecord,
     RunRecord,
     recipe_in,
 )
 
-__all__ = ["from_text", "to_text"]
+__all__ = ["Record", "from_text", "to_text"]
 
 _RUN, _MEASUREMENT, _COST = "divaug.run/1", "divaug.measurement/1", "divaug.cost/3"
+_EXAMINATION = "divaug.examination/1"
 _DIGITS = 6
+_NAMES = ("space", "way", "rule")
 _NUMBERS = (
     "loss", "accuracy", "diversity", "test_accuracy", "test_loss", "seconds",
     "labelled_loss", "unlabelled_loss", "confident",
 )  # fmt: skip
 
-Record = RunRecord | MeasurementRecord | CostRecord
+Record = RunRecord | MeasurementRecord | ExaminationRecord | CostRecord
 
 
 def to_text(record: Record) -> str:
@@ -69,6 +73,18 @@ def _lines(record: Record) -> list[dict[str, Any]]:
                 "scorer": record.scorer.to_dict(),
                 "environment": dict(record.environment),
                 **known,
+            }
+        ]
+    if isinstance(record, ExaminationRecord):
+        return [
+            {
+                "format": _EXAMINATION,
+                "hash": record.hash,
+                "epochs": record.epochs,
+                "values": asdict(record.values),
+                "recipe": record.recipe.to_dict(),
+                "environment": dict(record.environment),
+                "fingerprint": record.fingerprint,
             }
         ]
     return [
@@ -177,6 +193,26 @@ def _read_measurement(
     return MeasurementRecord(scorer, head["augmenter"], values, head["environment"], mark)
 
 
+def _read_examination(
+    head: Mapping[str, Any], _rest: Sequence[Mapping[str, Any]]
+) -> ExaminationRecord:
+    found = head["values"]
+    values = Examination(
+        found["images"],
+        tuple(Candidates(**_numbered(one, _NAMES)) for one in found["candidates"]),
+        tuple(Choice(**_numbered(one, _NAMES)) for one in found["choices"]),
+    )
+    names = ("environment", "fingerprint")
+    return ExaminationRecord(
+        recipe_in(head["recipe"]), head["epochs"], values, *(head[name] for name in names)
+    )
+
+
+def _numbered(content: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """The same with numbers for all but some names."""
+    return {key: one if key in names else _number(one) for key, one in content.items()}
+
+
 def _read_cost(head: Mapping[str, Any], _rest: Sequence[Mapping[str, Any]]) -> CostRecord:
     names = ("step_ms", "base_ms", "parts_ms", "peak_bytes", "environment", "batch")
     return CostRecord(recipe_in(head["recipe"]), *(head[name] for name in names))
@@ -186,6 +222,7 @@ _Reader = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Record]
 _READ: Mapping[str, _Reader] = {
     _RUN: _read_run,
     _MEASUREMENT: _read_measurement,
+    _EXAMINATION: _read_examination,
     _COST: _read_cost,
 }
 

@@ -13,6 +13,7 @@ __all__ = [
     "ENGINE",
     "cell_hash",
     "cost_hash",
+    "examination_hash",
     "fingerprint",
     "measurement_hash",
     "run_hash",
@@ -64,6 +65,16 @@ def measurement_hash(scorer: Recipe, augmenter: str, views: int, epochs: int = 1
     """
     spread = {"epochs": epochs} if epochs > 1 else {}
     return _hash({"scorer": _essence(scorer), "augmenter": augmenter, "views": views, **spread})
+
+
+def examination_hash(recipe: Recipe, epochs: int) -> str:
+    """What belongs to an examination: the run whose network is asked, and how long it has trained.
+
+    Args:
+        recipe: of that run.
+        epochs: whole ones before its checkpoint.
+    """
+    return _hash({"examined": _essence(recipe), "epochs": epochs})
 
 
 def step_hash(recipe: Recipe) -> str:

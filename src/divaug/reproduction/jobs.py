@@ -24,7 +24,15 @@ from divaug.training.hardware import Hardware
 from divaug.training.progress import counted
 from divaug.training.runs import read_metrics, read_recipe
 
-__all__ = ["Job", "MeasureJob", "TrainJob", "begun", "trained_again"]
+__all__ = [
+    "Job",
+    "MeasureJob",
+    "TrainJob",
+    "begun",
+    "epochs_trained",
+    "make_network",
+    "trained_again",
+]
 
 
 class Job(Protocol):
@@ -42,6 +50,10 @@ class Job(Protocol):
     def alone(self) -> bool:
         """Whether it must have the device to itself."""
 
+    @property
+    def needs(self) -> Recipe | None:
+        """The recipe of the run whose network it asks; None for none."""
+
     def done(self, store: Store) -> bool:
         """Whether its record is there."""
 
@@ -55,10 +67,13 @@ class TrainJob:
 
     Args:
         recipe: every hyper-parameter.
+        keep: whether its network is asked later, and so is kept whatever the work says.
     """
 
     recipe: Recipe
+    keep: bool = False
     alone: ClassVar[bool] = False
+    needs: ClassVar[None] = None
 
     @property
     def hash(self) -> str:
@@ -85,7 +100,7 @@ class TrainJob:
         """Whole epochs before the last checkpoint, where the run will go on."""
         folder = self.folder(work)
         found = checkpoints.find(folder / "checkpoints")
-        return _epochs(folder, checkpoints.step_of(found[-1])) if found else 0
+        return epochs_trained(folder, checkpoints.step_of(found[-1])) if found else 0
 
     def has_network(self, work: Work) -> bool:
         """Whether the run has ended and its network is still there."""
@@ -98,7 +113,8 @@ class TrainJob:
         end = self.train(work, shelf)
         if end is End.FINISHED:
             self.record(work, shelf)
-            if not work.keep_networks and self.recipe.augmenter not in SCORERS:
+            kept = work.keep_networks or self.keep or self.recipe.augmenter in SCORERS
+            if not kept:
                 _trim(self.folder(work), 0)
         return end
 
@@ -149,6 +165,11 @@ class MeasureJob:
     alone: ClassVar[bool] = True  # two at a time might train one missing network twice
 
     @property
+    def needs(self) -> Recipe:
+        """The recipe of the run whose network it asks."""
+        return self.scorer
+
+    @property
     def views(self) -> int:
         """Augmented images for each original: as many as are trained on."""
         return self.scorer.num_selected
@@ -170,7 +191,7 @@ class MeasureJob:
 
     def execute(self, work: Work, shelf: Shelf) -> End:
         """Measure, and write the record."""
-        end = self._make_network(work, shelf)
+        end = make_network(self.scorer, work, shelf)
         if end is not End.FINISHED:
             return end
         folder = TrainJob(self.scorer).folder(work)
@@ -189,23 +210,24 @@ class MeasureJob:
         save(work.results, record)
         return End.FINISHED
 
-    def _make_network(self, work: Work, shelf: Shelf) -> End:
-        """Train the network where it is not at hand; a record that is there stays as it is."""
-        training = TrainJob(self.scorer)
-        folder = training.folder(work)
-        if training.has_network(work):
-            return End.FINISHED
-        recorded = training.done(read_store(work.results))
-        if _reached_end(folder, self.scorer):
-            # Its network was removed: nothing is left that could go on.
-            if not recorded:
-                training.record(work, shelf)
-                recorded = True
-            shutil.rmtree(folder)
-        end = training.train(work, shelf)
-        if end is End.FINISHED and not recorded:
+
+def make_network(recipe: Recipe, work: Work, shelf: Shelf) -> End:
+    """Train a network where it is not at hand; a record that is there stays as it is."""
+    training = TrainJob(recipe)
+    folder = training.folder(work)
+    if training.has_network(work):
+        return End.FINISHED
+    recorded = training.done(read_store(work.results))
+    if _reached_end(folder, recipe):
+        # Its network was removed: nothing is left that could go on.
+        if not recorded:
             training.record(work, shelf)
-        return end
+            recorded = True
+        shutil.rmtree(folder)
+    end = training.train(work, shelf)
+    if end is End.FINISHED and not recorded:
+        training.record(work, shelf)
+    return end
 
 
 def begun(jobs: Sequence[Job], work: Work) -> dict[str, int]:
@@ -215,20 +237,20 @@ def begun(jobs: Sequence[Job], work: Work) -> dict[str, int]:
 
 
 def trained_again(jobs: Sequence[Job], store: Store, work: Work) -> set[str]:
-    """Hashes of recorded runs whose network is gone, and is needed by a measurement to come."""
-    waiting = [job for job in jobs if isinstance(job, MeasureJob) and not job.done(store)]
-    needed = [TrainJob(recipe) for recipe in dict.fromkeys(job.scorer for job in waiting)]
+    """Hashes of recorded runs whose network is gone, and is needed by a job to come."""
+    wanted = [job.needs for job in jobs if job.needs is not None and not job.done(store)]
+    needed = [TrainJob(recipe) for recipe in dict.fromkeys(wanted)]
     return {job.hash for job in needed if job.done(store) and not job.has_network(work)}
 
 
-def _epochs(folder: Path, until: float = math.inf) -> int:
+def epochs_trained(folder: Path, until: float = math.inf) -> int:
     """Whole epochs of a run, up to a step."""
     lines = [line for line in read_metrics(folder) if line["kind"] == "epoch"]
     return max((line["epoch"] + 1 for line in lines if line["step"] <= until), default=0)
 
 
 def _reached_end(folder: Path, recipe: Recipe) -> bool:
-    return _epochs(folder) == recipe.epochs
+    return epochs_trained(folder) == recipe.epochs
 
 
 def _check_unbegun(folder: Path) -> None:

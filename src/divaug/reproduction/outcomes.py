@@ -10,7 +10,12 @@ from divaug.reporting.table import duration
 from divaug.reproduction.machines import machine_of
 from divaug.reproduction.methods import method
 from divaug.reproduction.origins import command_of, origin, short_commit, versions_of
-from divaug.reproduction.records import CostRecord, MeasurementRecord, RunRecord
+from divaug.reproduction.records import (
+    CostRecord,
+    ExaminationRecord,
+    MeasurementRecord,
+    RunRecord,
+)
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
 from divaug.reproduction.verdicts import UNDECIDED, Verdict
 
@@ -187,11 +192,13 @@ def provenance(
     runs: Sequence[RunRecord],
     measured: Sequence[MeasurementRecord] = (),
     timed: Sequence[CostRecord] = (),
+    examined: Sequence[ExaminationRecord] = (),
 ) -> str:
-    """A sentence each on where runs, measurements and timings were made; empty for none."""
+    """A sentence each on where runs, measurements and the like were made; empty for none."""
     sentences = (
         origin("run", [run.starts for run in runs], "`runs.csv`"),
         origin("measurement", [[one.environment] for one in measured], "`measurements/`"),
         origin("timing", [[cost.environment] for cost in timed], "`costs/`"),
+        origin("examination", [[one.environment] for one in examined], "`examinations/`"),
     )
     return " ".join(sentence for sentence in sentences if sentence)

@@ -9,13 +9,18 @@ from typing import TypeVar
 
 from divaug.measuring import measured_epochs
 from divaug.recipes import Recipe
-from divaug.reproduction.formats import from_text, to_text
+from divaug.reproduction.formats import Record, from_text, to_text
 from divaug.reproduction.identity import cell_hash, step_hash
-from divaug.reproduction.records import CostRecord, MeasurementRecord, RunRecord
+from divaug.reproduction.records import (
+    CostRecord,
+    ExaminationRecord,
+    MeasurementRecord,
+    RunRecord,
+)
 
 __all__ = ["Store", "read_store", "save", "write_text"]
 
-_Kind = TypeVar("_Kind", RunRecord, MeasurementRecord, CostRecord)
+_Kind = TypeVar("_Kind", RunRecord, MeasurementRecord, ExaminationRecord, CostRecord)
 
 
 def _run_name(run: RunRecord) -> str:
@@ -24,6 +29,11 @@ def _run_name(run: RunRecord) -> str:
 
 def _measurement_name(one: MeasurementRecord) -> str:
     return f"measurements/{one.augmenter}-by-{one.scorer.name}-{one.hash}.json"
+
+
+def _examination_name(one: ExaminationRecord) -> str:
+    name = f"{one.recipe.name}-seed{one.recipe.seed}-epoch{one.epochs}"
+    return f"examinations/{name}-{one.hash}.json"
 
 
 def _cost_name(cost: CostRecord) -> str:
@@ -38,11 +48,13 @@ class Store:
         runs: hash → run.
         measurements: hash → measurement.
         costs: hash → timing.
+        examinations: hash → examination.
     """
 
     runs: dict[str, RunRecord] = field(default_factory=dict)
     measurements: dict[str, MeasurementRecord] = field(default_factory=dict)
     costs: dict[str, CostRecord] = field(default_factory=dict)
+    examinations: dict[str, ExaminationRecord] = field(default_factory=dict)
 
     def cell(self, recipe: Recipe) -> list[RunRecord]:
         """The runs of a recipe with any seed, by seed."""
@@ -70,6 +82,12 @@ class Store:
         ]
         return sorted(found, key=lambda one: one.scorer.seed)
 
+    def examined(self, recipe: Recipe) -> list[ExaminationRecord]:
+        """The examinations of networks of a recipe with any seed, by epochs trained and seed."""
+        wanted = cell_hash(recipe)
+        found = [one for one in self.examinations.values() if cell_hash(one.recipe) == wanted]
+        return sorted(found, key=lambda one: (one.epochs, one.recipe.seed))
+
     def lengths(self, recipe: Recipe) -> set[int]:
         """For how many epochs a recipe was run, its schedule stretched to them."""
         wanted = cell_hash(recipe)
@@ -90,12 +108,14 @@ class Store:
         return dict(self.seen())
 
     def seen(self) -> Iterator[tuple[str, str]]:
-        """Dataset and fingerprint of each run, and of each measurement that knows it."""
+        """Dataset and fingerprint of each run, examination, and measurement that knows it."""
         for run in self.runs.values():
             yield str(run.data["name"]), str(run.data["fingerprint"])
         for one in self.measurements.values():
             if one.fingerprint is not None:
                 yield one.scorer.dataset, one.fingerprint
+        for examined in self.examinations.values():
+            yield examined.recipe.dataset, examined.fingerprint
 
     def describe(self) -> str:
         """In a few words, which runs there are: for those who asked for others."""
@@ -114,7 +134,7 @@ class Store:
     @property
     def empty(self) -> bool:
         """Whether there is no record at all."""
-        return not (self.runs or self.measurements or self.costs)
+        return not (self.runs or self.measurements or self.costs or self.examinations)
 
 
 def read_store(folder: str | Path) -> Store:
@@ -129,13 +149,14 @@ def read_store(folder: str | Path) -> Store:
         _read(where / "runs", RunRecord),
         _read(where / "measurements", MeasurementRecord),
         _read(where / "costs", CostRecord),
+        _read(where / "examinations", ExaminationRecord),
     )
     _check_data(where, store)
     _check_splits(where, store)
     return store
 
 
-def save(folder: str | Path, record: RunRecord | MeasurementRecord | CostRecord) -> Path:
+def save(folder: str | Path, record: Record) -> Path:
     """Write a record, whole or not at all; returns its file.
 
     Raises:
@@ -145,6 +166,7 @@ def save(folder: str | Path, record: RunRecord | MeasurementRecord | CostRecord)
     names: dict[type, Callable[..., str]] = {
         RunRecord: _run_name,
         MeasurementRecord: _measurement_name,
+        ExaminationRecord: _examination_name,
         CostRecord: _cost_name,
     }
     path, text = Path(folder) / names[type(record)](record), to_text(record)

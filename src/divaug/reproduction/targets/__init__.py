@@ -6,6 +6,7 @@ from types import MappingProxyType
 from divaug.operations.checks import unknown_name
 from divaug.reproduction.targets import (
     affinity,
+    choice,
     cost,
     diversity,
     equal_cost,
@@ -25,6 +26,7 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         for one in (
             supervised.TARGET,
             random_baseline.TARGET,
+            choice.TARGET,
             diversity.TARGET,
             affinity.TARGET,
             rotate.TARGET,

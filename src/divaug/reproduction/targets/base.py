@@ -107,15 +107,21 @@ class Target:
         return {row: one for row, one in outcomes.items() if not one.empty} or {own: outcomes[own]}
 
 
-def cells(plan: Plan, methods: Sequence[str] | None = None) -> list[Job]:
-    """Train every cell; the first seed of all comes before the second of any."""
+def cells(plan: Plan, methods: Sequence[str] | None = None, *, keep: bool = False) -> list[Job]:
+    """Train every cell; the first seed of all comes before the second of any.
+
+    Args:
+        plan: the rows, the seeds and, unless they are given, the methods.
+        methods: of the cells.
+        keep: whether their networks are kept for the stages that follow.
+    """
     names = plan.methods if methods is None else methods
     jobs: list[Job] = []
     for seed in range(plan.options.seeds):
         for row in plan.rows:
             for name in names:
                 if exists(row, name):
-                    jobs.append(TrainJob(recipe_of(row, name, seed, plan.options)))
+                    jobs.append(TrainJob(recipe_of(row, name, seed, plan.options), keep))
     return list(dict.fromkeys(jobs))
 
 

@@ -1,0 +1,120 @@
+"""`divaug examine`: what the rules of selection keep by a run's network, scored in several ways."""
+
+import json as text
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from divaug.cli.console import show
+from divaug.cli.options import Device, Json, RunData, prepare_file
+from divaug.tables import Table
+
+if TYPE_CHECKING:
+    from divaug.examining import Examination
+
+__all__ = ["examine"]
+
+
+def examine(
+    run: Annotated[Path, typer.Argument(help="The folder of a run or a checkpoint.")],
+    data: RunData = None,
+    images: Annotated[
+        int, typer.Option(help="Training images to look at, balanced; 0 for all.", min=0)
+    ] = 0,
+    json: Json = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Also write a record into this folder, for `divaug reproduce choice`."),
+    ] = None,
+    device: Device = None,
+) -> None:
+    """Which candidates every rule of selection keeps, and whether the way of scoring matters.
+
+    The same candidates are scored in float32, in bfloat16 and with the statistics of the batch, at
+    the run's E and S; what is kept is judged by diversity and by whether it is classified right.
+    """
+    from divaug.training.files import replace_text
+
+    prepare_file(json)
+    if results is not None:
+        prepare_file(results / "examinations" / "record")
+    values = _examine(run, data, images, results, device)
+    if json is not None:
+        replace_text(json, text.dumps(asdict(values), indent=1) + "\n")
+        _say(f"wrote {json}")
+    show(_candidates(values))
+    typer.echo()
+    show(_choices(values))
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _examine(
+    run: Path, data: Path | None, images: int, results: Path | None, device: str | None
+) -> "Examination":
+    from divaug.examining import examine_run
+    from divaug.training.opening import open_run
+
+    if results is None:
+        return examine_run(run, data=data, images=images, device=device, say=_say)
+    from divaug.reproduction.examination import examination
+    from divaug.reproduction.store import read_store, save
+    from divaug.reproduction.work import Shelf
+
+    opened = open_run(run)
+    own = opened.trained_on.existing_path() if opened.trained_on else None
+    where = data or (Path(own) if own else None)
+    # As `reproduce` reads it, so that the record is known to be of the same data as its others.
+    found, about = Shelf(where, read_store(results).fingerprints(), _say).get(opened.recipe)
+    record = examination(
+        opened, found, about["fingerprint"], images=images, device=device, say=_say
+    )
+    _say(f"wrote {save(results, record)}")
+    return record.values
+
+
+def _candidates(found: "Examination") -> Table:
+    rows = tuple(
+        (
+            one.space,
+            f"{one.diversity:.4f}",
+            f"{one.best:.4f}",
+            f"{one.accuracy:.2%}",
+            f"{one.settled:.2%}",
+        )
+        for one in found.candidates
+    )
+    names = ("space", "Variance Diversity of all", "of the best choice", "right", "settled")
+    return Table(names, rows, "The candidates", numeric=(1, 2, 3, 4))
+
+
+def _choices(found: "Examination") -> Table:
+    from divaug.examining import JUDGE, SETTLED
+
+    rows = tuple(
+        (
+            one.space,
+            one.way,
+            one.rule,
+            f"{one.diversity:.4f}",
+            f"{one.training:.4f}",
+            f"{one.accuracy:.2%}",
+            f"{one.agreement:.2%}",
+        )
+        for one in found.choices
+    )
+    return Table(
+        ("space", "scored", "rule", "Variance Diversity", "in training mode", "right", "same"),
+        rows,
+        "What is kept of them",
+        numeric=(3, 4, 5, 6),
+        notes=(
+            f"{found.images:,} training images. Settled: images whose best choice has less "
+            f"Variance Diversity than {SETTLED}; right: classified as the label says; same: share "
+            f"of the kept that the rule keeps by the scores in {JUDGE} too.",
+        ),
+    )
