@@ -178,6 +178,12 @@ def test_the_rules_are_compared_seed_by_seed(work, done):
     for name, row in zip(RULES, rows, strict=True):
         found = last_accuracies(work, name)
         assert set(found) == {0, 1}
+        losses = [
+            lines[-1]["loss"]
+            for head, lines in epochs_of(work).values()
+            if (head["recipe"]["augmenter"], head["recipe"]["epochs"]) == (name, 2)
+        ]
+        assert float(row["loss_mean"]) == pytest.approx(statistics.fmean(losses))
         if name == "random":
             assert row["choice_mean"] == row["over_random_mean"] == ""
             continue

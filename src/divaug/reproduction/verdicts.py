@@ -7,7 +7,19 @@ from typing import Final, TypeAlias
 
 from divaug.reproduction.summaries import Correlation, Summary, summarize
 
-__all__ = ["UNDECIDED", "Undecided", "Verdict", "above", "above_zero", "both", "rises_together"]
+__all__ = [
+    "UNDECIDED",
+    "Undecided",
+    "Verdict",
+    "above",
+    "above_zero",
+    "both",
+    "enough",
+    "rises_together",
+]
+
+# More values than these nobody will gather.
+_MOST = 1000
 
 
 class Undecided(Enum):
@@ -44,6 +56,27 @@ def above_zero(found: Summary | None) -> Verdict:
     if found.std is None:
         return UNDECIDED
     return _judge(found.mean, found.std / math.sqrt(found.n), found.n - 1)
+
+
+def enough(found: Summary | None) -> int | None:
+    """How many values of this mean and spread would decide whether it lies above zero.
+
+    It is no forecast: both are known no better than so few values tell. It says of which order
+    the number is.
+
+    Returns:
+        None where it is decided, where one value has no spread, or beyond a thousand.
+
+    Example:
+        >>> enough(Summary(0.16, 0.23, 2)), enough(Summary(0.3, 0.1, 4))
+        (11, None)
+    """
+    if found is None or found.std is None or above_zero(found) is not UNDECIDED:
+        return None
+    for n in range(found.n + 1, _MOST + 1):
+        if above_zero(Summary(found.mean, found.std, n)) is not UNDECIDED:
+            return n
+    return None
 
 
 def above(upper: Summary | None, lower: Summary | None) -> Verdict:

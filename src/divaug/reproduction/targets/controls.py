@@ -6,7 +6,7 @@ from divaug.reproduction.findings import Findings
 from divaug.reproduction.outcomes import BOUND, VERDICTS, Claim
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
 from divaug.reproduction.summaries import Summary
-from divaug.reproduction.verdicts import above_zero
+from divaug.reproduction.verdicts import above_zero, enough
 
 __all__ = ["CONTROLS", "better_claim", "controls_sheet", "points"]
 
@@ -18,10 +18,15 @@ _COLUMNS = (
     Column("difference", "DivAug less it", lambda s: s.show(2, 100, sign=True), NOT_RUN, True),
     number("pairs", "pairs"),
     Column("holds", "DivAug is better"),
+    number("enough", "pairs to decide"),
 )
 _NOTE = (
     "Accuracy of DivAug (k-means++) less that of a control that trains on as many views of each "
     "image, in points: mean ± sample standard deviation over so many pairs of runs with one seed."
+)
+_ENOUGH = (
+    "Pairs to decide: how many it would take, did mean and spread stay what they are; from so few "
+    "pairs an order of magnitude, and none where it is decided or beyond a thousand."
 )
 
 
@@ -34,7 +39,9 @@ def points(found: Summary) -> str:
 def better_claim(text: str, findings: Findings, row: str, name: str) -> Claim:
     """A claim that DivAug is more accurate than another method, by pairs with one seed."""
     found = findings.difference(row, "divaug", name)
-    return Claim(text, above_zero(found), points(found) if found else "")
+    wanted = enough(found)
+    more = f"; {wanted} pairs like these would decide" if wanted else ""
+    return Claim(text, above_zero(found), points(found) + more if found else "")
 
 
 def controls_sheet(
@@ -62,8 +69,9 @@ def controls_sheet(
                 "difference": one,
                 "pairs": one.n if one else 0,
                 "holds": VERDICTS[above_zero(one)],
+                "enough": enough(one),
             }
             for row, name, one in found
         ),
-        tuple(note for note in (_NOTE, BOUND, where) if note),
+        tuple(note for note in (_NOTE, BOUND, _ENOUGH, where) if note),
     )

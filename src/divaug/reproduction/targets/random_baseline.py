@@ -32,16 +32,18 @@ _COLUMNS = (
     number("n", "n"),
     Column("over_random", "over random", lambda s: s.show(2, 100, sign=True), numeric=True),
     number("pairs", "pairs"),
+    spread("loss", "loss trained", 3),
     spread("trained", "VD trained"),
     Column("choice", "VD kept ÷ all", lambda s: s.show(3), numeric=True),
     Column("reach", "VD kept ÷ best", lambda s: s.show(3), numeric=True),
 )
 _NOTE = (
     "Mean ± sample standard deviation over n seeds. Over random: difference to the random choice "
-    "with the same seeds, over so many pairs. VD trained: Variance Diversity of the views trained "
-    "on, in training mode; VD kept ÷ all: of the kept against all candidates as they were scored, "
-    "and ÷ best: against the choice of as many that is most diverse, where that was recorded; all "
-    "are means over all epochs. A random choice is never scored."
+    "with the same seeds, over so many pairs. Loss trained: of the views trained on, last epoch; "
+    "VD trained: their Variance Diversity in training mode; VD kept ÷ all: of the kept against all "
+    "candidates as they were scored, and ÷ best: against the choice of as many that is most "
+    "diverse, where that was recorded; diversities are means over all epochs. A random choice is "
+    "never scored."
 )
 
 
@@ -56,6 +58,7 @@ def _row(findings: Findings, row: str, name: str) -> dict[str, Any]:
         "n": accuracy.n if accuracy else 0,
         "over_random": over,
         "pairs": over.n if over else None,
+        "loss": summarize(run.last.loss for run in runs),
         "trained": summarize(run.trained_diversity for run in runs),
         "choice": summarize(run.gain_of_choice for run in runs),
         "reach": summarize(run.reach_of_choice for run in runs),
