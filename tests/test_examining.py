@@ -228,6 +228,14 @@ def test_a_run_is_examined_at_its_own_settings(run):
     assert examine_run(folder, images=8, device="cpu").images == 8
 
 
+def test_a_run_with_other_ranges_is_examined_with_its_own_too(run, tmp_path):
+    _, path = run
+    recipe = toy_recipe(augmenter="divaug", epochs=1, space="uda")
+    train(recipe, tmp_path / "run", data=path, device="cpu", reporter=Silent())
+    found = examine_run(tmp_path / "run", device="cpu")
+    assert [one.space for one in found.candidates] == ["uda", *SPACES]
+
+
 def test_the_command_shows_what_it_writes(run, tmp_path):
     folder, _ = run
     path = tmp_path / "new" / "found.json"

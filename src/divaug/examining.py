@@ -42,7 +42,8 @@ __all__ = [
     "examine_run",
 ]
 
-#: Spaces that candidates are drawn from: the paper's ranges, and those of the authors' code.
+#: Spaces that candidates are drawn from: the paper's ranges, and those of the authors' code. A
+#: run's own comes first where it is another.
 SPACES = ("paper", "released")
 #: An image is settled where even the most diverse choice has less Variance Diversity than this.
 SETTLED = 0.01
@@ -308,6 +309,7 @@ def examine_run(
         hardware.device,
         num_candidates=recipe.num_candidates,
         num_selected=recipe.num_selected,
+        spaces=tuple(dict.fromkeys((recipe.space, *SPACES))),
         seed=recipe.seed,
         num_workers=workers(recipe.num_workers),
     )
