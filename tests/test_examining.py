@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -10,23 +11,30 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from divaug import models
+from divaug import models, ways
+from divaug.choices import SETTLED
 from divaug.cli import app
-from divaug.examining import JUDGE, SETTLED, SPACES, TRAINING, WAYS, examine, examine_run
+from divaug.examining import SPACES, examine, examine_run
 from divaug.expansion import expand
 from divaug.policies import Uniform
+from divaug.reproduction.examination import ExamineJob
 from divaug.reproduction.formats import from_text
-from divaug.reproduction.store import read_store
+from divaug.reproduction.store import Store, read_store
 from divaug.selection import METHODS, select
-from divaug.training import train
+from divaug.training import Hardware, train
 from divaug.training.data import default_of
+from divaug.training.opening import open_run
 from divaug.training.progress import Silent
+from divaug.ways import BATCH, JUDGE, WAYS
 from tests.training_helpers import toy_data, toy_recipe
 
 CPU = torch.device("cpu")
 DATA = toy_data(num_train=24, num_test=8)
 DEFAULT = default_of("toy", DATA)
 E, S, SEED = 6, 3, 5
+# The order in which the images are looked at.
+ORDER = torch.randperm(24, generator=torch.Generator().manual_seed(SEED))
+IMAGES, LABELS = DATA.train_images[ORDER], DATA.train_labels[ORDER]
 
 
 def made_network(seed=1):
@@ -54,9 +62,7 @@ def looked(network, **changes):
 def predictions(network, space, way):
     """The slow way: a network in the mode that the way means, all candidates at once."""
     index = torch.arange(24)
-    candidates, _ = expand(
-        DATA.train_images, E, Uniform(space), DEFAULT, SEED, index, pool=DATA.train_images
-    )
+    candidates, _ = expand(IMAGES, E, Uniform(space), DEFAULT, SEED, index, pool=IMAGES)
     asked = copy.deepcopy(network).eval()
     flat = candidates.flatten(0, 1)
     if way.batch_statistics:
@@ -82,30 +88,52 @@ def test_what_is_kept_is_judged_by_the_definitions(network):
     assert set(kept) == expected | {(s, JUDGE, "uniform") for s in SPACES}
     index = torch.arange(24)
     for (space, way, rule), one in kept.items():
-        judged, asked, training = (
-            predictions(network, space, WAYS[w]) for w in (JUDGE, way, TRAINING)
-        )
+        judged, asked, batch = (predictions(network, space, WAYS[w]) for w in (JUDGE, way, BATCH))
         chosen = select(asked, S, rule, SEED, index=index)
         same = select(judged, S, rule, SEED, index=index)
         rows = index[:, None]
         assert one.diversity == pytest.approx(variance(judged[rows, chosen]), rel=1e-4)
-        assert one.training == pytest.approx(variance(training[rows, chosen]), rel=1e-4)
-        right = judged[rows, chosen].argmax(-1) == DATA.train_labels[:, None]
+        assert one.batch_diversity == pytest.approx(variance(batch[rows, chosen]), rel=1e-4)
+        right = judged[rows, chosen].argmax(-1) == LABELS[:, None]
         assert one.accuracy == pytest.approx(float(right.float().mean()))
-        both = [len(set(a) & set(b)) for a, b in zip(chosen.tolist(), same.tolist(), strict=True)]
-        assert one.agreement == pytest.approx(sum(both) / (24 * S))
+        assert one.agreement == pytest.approx(in_common(chosen, same))
+        # Image i by the scores of the one before it, with its own random numbers.
+        others = select(asked[torch.arange(24) - 1], S, rule, SEED, index=index)
+        assert one.unrelated == pytest.approx(in_common(others, same))
+
+
+def in_common(chosen, others):
+    pairs = zip(chosen.tolist(), others.tolist(), strict=True)
+    return sum(len(set(a) & set(b)) for a, b in pairs) / chosen.numel()
 
 
 def test_the_candidates_are_described_before_any_choice(network):
     for one in looked(network).candidates:
         probs = predictions(network, one.space, WAYS[JUDGE])
         assert one.diversity == pytest.approx(variance(probs), rel=1e-4)
-        right = probs.argmax(-1) == DATA.train_labels[:, None]
+        right = probs.argmax(-1) == LABELS[:, None]
         assert one.accuracy == pytest.approx(float(right.float().mean()))
         best = select(probs, S, "exact")
         of_best = [variance(probs[i, best[i]][None]) for i in range(24)]
         assert one.best == pytest.approx(sum(of_best) / 24, rel=1e-4)
         assert one.settled == pytest.approx(sum(v < SETTLED for v in of_best) / 24)
+        assert SETTLED == 0.01  # what tables and docs say
+
+
+def test_settled_images_are_those_with_nothing_to_choose(network):
+    """A network that says the same of everything; then one whose answers differ a little."""
+    dull, timid = copy.deepcopy(network), copy.deepcopy(network)
+    with torch.no_grad():
+        dull.fc.weight.zero_()
+        timid.fc.weight.mul_(0.2)
+    (every,) = looked(dull, spaces=("paper",)).candidates
+    assert (every.diversity, every.settled) == (pytest.approx(0, abs=1e-12), 1.0)
+    (every,) = looked(timid, spaces=("paper",)).candidates
+    probs = predictions(timid, "paper", WAYS[JUDGE])
+    best = select(probs, S, "exact")
+    settled = [variance(probs[i, best[i]][None]) < SETTLED for i in range(24)]
+    assert every.settled == pytest.approx(sum(settled) / 24)
+    assert 0 < every.settled < 1
 
 
 def test_no_rule_surpasses_the_exact_one_and_its_own_scores_agree_with_themselves(network):
@@ -117,9 +145,27 @@ def test_no_rule_surpasses_the_exact_one_and_its_own_scores_agree_with_themselve
             assert one.agreement == 1.0
             if one.rule == "exact":
                 assert one.diversity == pytest.approx(best[one.space], rel=1e-5)
-    training = {(c.space, c.rule, c.way): c.training for c in found.choices}
+    batch = {(c.space, c.rule, c.way): c.batch_diversity for c in found.choices}
     for space in SPACES:  # by the scores it is judged by, the exact rule is the best there too
-        assert training[space, "exact", TRAINING] >= training[space, "exact", JUDGE]
+        assert batch[space, "exact", BATCH] >= batch[space, "exact", JUDGE]
+
+
+def test_unrelated_scores_have_in_common_what_the_rule_draws_alike(network):
+    """Exact draws nothing: S of E by chance. Others begin with the same candidate, at least."""
+    found = [looked(network, seed=seed, spaces=("paper",)) for seed in range(6)]
+    judged = [c for one in found for c in one.choices if c.way == JUDGE]
+    mean = {
+        rule: sum(c.unrelated for c in judged if c.rule == rule) / len(found) for rule in METHODS
+    }
+    assert mean["uniform"] == 1.0  # it asks nobody
+    assert mean["exact"] == pytest.approx(S / E, abs=0.12)
+    assert mean["kmeans++"] > 1 / S
+    (alone,) = [
+        c
+        for c in looked(network, batch_size=1).choices
+        if (c.space, c.way, c.rule) == ("paper", JUDGE, "exact")
+    ]
+    assert math.isnan(alone.unrelated)  # there is no other image
 
 
 def test_chance_keeps_the_diversity_that_combinatorics_says(network):
@@ -135,7 +181,7 @@ def test_chance_keeps_the_diversity_that_combinatorics_says(network):
     assert float(error) < 0.03  # fine enough to tell it from all of them, or the best
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 24])
+@pytest.mark.parametrize("batch_size", [1, 7])
 def test_evaluation_mode_hangs_on_no_batch(network, batch_size):
     whole, parts = looked(network), looked(network, batch_size=batch_size)
     for one, other in zip(whole.choices, parts.choices, strict=True):
@@ -152,13 +198,51 @@ def everything(network):
 def test_the_network_is_left_as_it_was(network):
     for training in (True, False):
         network.train(training)
-        (before, modes), switches = everything(network), torch.backends.cudnn.allow_tf32
+        before, modes = everything(network)
         looked(network)
         (after, now) = everything(network)
         assert modes == now
         assert before.keys() == after.keys()
         assert all(torch.equal(before[name], after[name]) for name in before)
-        assert torch.backends.cudnn.allow_tf32 == switches
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("precision", ["highest", "high"])
+def test_on_a_gpu_float32_is_no_tf32_and_the_switches_are_put_back(allowed, precision):
+    old = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+
+    def switches():
+        return torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+
+    try:
+        torch.set_float32_matmul_precision(precision)
+        torch.backends.cudnn.allow_tf32 = allowed
+        with ways._whole_float32(torch.device("cuda")):
+            assert switches() == ("highest", False)
+        assert switches() == (precision, allowed)
+        with pytest.raises(KeyError), ways._whole_float32(torch.device("cuda")):
+            raise KeyError
+        assert switches() == (precision, allowed)
+        with ways._whole_float32(torch.device("cpu")):  # there is no TF32 to be kept out
+            assert switches() == (precision, allowed)
+    finally:
+        torch.set_float32_matmul_precision(old[0])
+        torch.backends.cudnn.allow_tf32 = old[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"num_selected": 7}, r"`num_selected` must be a whole number in \[1, 6\], got 7"),
+        ({"num_candidates": 65}, "`num_candidates`"),
+        ({"spaces": ()}, "`spaces` must name at least one space"),
+    ],
+)
+def test_what_cannot_be_examined_is_refused(network, change, named):
+    with pytest.raises(ValueError, match=named):
+        looked(network, **change)
+    with pytest.raises(ValueError, match=r"float32 parameters, got torch.bfloat16"):
+        looked(copy.deepcopy(network).bfloat16())
 
 
 class Failing(torch.nn.Module):
@@ -208,7 +292,7 @@ def run(tmp_path_factory):
         x_test=DATA.test_images.numpy(),
         y_test=DATA.test_labels.numpy(),
     )
-    recipe = toy_recipe(augmenter="divaug", num_candidates=4, num_selected=2, epochs=3)
+    recipe = toy_recipe(augmenter="divaug", num_candidates=4, num_selected=2, epochs=3, seed=3)
     train(recipe, folder, data=path, device="cpu", reporter=Silent())
     return folder, path
 
@@ -226,6 +310,23 @@ def test_a_run_is_examined_at_its_own_settings(run):
     assert examine_run(last, device="cpu") == found
     assert examine_run(before, device="cpu") != found
     assert examine_run(folder, images=8, device="cpu").images == 8
+    asked = open_run(folder).network(DATA, Hardware.choose("cpu", "float32", eager=True))
+    settings = {"num_candidates": 4, "num_selected": 2, "seed": 3, "batch_size": 8}
+    data = open_run(folder).data(path)
+    assert examine(asked, data, default_of("toy", data), CPU, **settings) == found
+    for other in ({"num_candidates": 3}, {"num_selected": 3}, {"seed": 0}, {"batch_size": 9}):
+        assert examine(asked, data, default_of("toy", data), CPU, **settings | other) != found
+
+
+def test_a_newer_checkpoint_that_is_damaged_is_told(run, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(run[0], folder)
+    last = sorted((folder / "checkpoints").iterdir())[-1]
+    (last / "model.safetensors").write_bytes(b"nothing")
+    told = []
+    found = examine_run(folder, device="cpu", images=8, say=told.append)
+    assert any(last.name in line for line in told)
+    assert found.images == 8
 
 
 def test_a_run_with_other_ranges_is_examined_with_its_own_too(run, tmp_path):
@@ -266,10 +367,39 @@ def test_the_command_leaves_a_record_of_the_checkpoint(run, tmp_path):
     with np.load(data) as file:
         np.savez(other, **{name: file[name][::-1] for name in file})
     before = sorted(tmp_path.rglob("*.json"))
-    result = call("examine", folder, "--results", tmp_path, "--data", other, "--device", "cpu")
-    assert result.exit_code != 0
-    assert "other data under the name 'toy'" in str(result.exception)
+    words = ("examine", folder, "--data", other, "--device", "cpu")
+    for where, named in (
+        (tmp_path, "other data under the name 'toy'"),
+        (tmp_path / "new", "a record of it cannot be made with"),
+    ):
+        result = call(*words, "--results", where)
+        assert result.exit_code != 0
+        assert named in str(result.exception)
     assert sorted(tmp_path.rglob("*.json")) == before
+    assert call(*words).exit_code == 0  # without a record it is shown
+
+
+def test_fewer_images_do_not_take_the_place_of_more(run, tmp_path):
+    words = ("examine", run[0], "--results", tmp_path, "--device", "cpu")
+    for images, kept in ((8, 8), (12, 12), (0, 24)):
+        assert call(*words, "--images", images).exit_code == 0
+        assert [one.values.images for one in examinations(tmp_path)] == [kept]
+        assert [one.train_images for one in examinations(tmp_path)] == [24]
+    result = call(*words, "--images", 12)
+    assert "a record of this network with 24 images, and 12 would" in str(result.exception)
+    assert [one.values.images for one in examinations(tmp_path)] == [24]
+    # A target is content with all that there are, and not with fewer.
+    job = ExamineJob(open_run(run[0]).recipe)
+    (one,) = examinations(tmp_path)
+    for images, train_images, done in ((24, 24, True), (23, 24, False), (10_000, 50_000, True)):
+        values = replace(one.values, images=images)
+        record = replace(one, values=values, train_images=train_images)
+        assert job.done(Store(examinations={one.hash: record})) is done
+    assert not job.done(Store())
+
+
+def examinations(folder):
+    return list(read_store(folder).examinations.values())
 
 
 def test_a_folder_that_cannot_hold_records_is_refused_before_any_work(run, tmp_path, monkeypatch):

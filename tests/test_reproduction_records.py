@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from divaug.examining import Candidates, Choice, Examination
+from divaug.choices import Candidates, Choice
+from divaug.examining import Examination
 from divaug.measuring import Measurement
 from divaug.recipes import recipe
+from divaug.reproduction.examined import ExaminationRecord
 from divaug.reproduction.formats import from_text, to_text
-from divaug.reproduction.jobs import MeasureJob
 from divaug.reproduction.machines import portable
-from divaug.reproduction.records import CostRecord, ExaminationRecord, MeasurementRecord
+from divaug.reproduction.measurement import MeasureJob
+from divaug.reproduction.records import CostRecord, MeasurementRecord
 from divaug.reproduction.store import read_store, save
 from tests.reproduction_helpers import DATA, PLACE, RECIPE, made_run
 
@@ -28,8 +30,9 @@ EXAMINATION = ExaminationRecord(
     Examination(
         1000,
         (Candidates("paper", 0.1, math.nan, 0.8, math.nan),),
-        (Choice("paper", "float32", "kmeans++", 0.12, 0.11, 0.7, 1.0),),
+        (Choice("paper", "float32", "kmeans++", 0.12, 0.11, 0.7, 1.0, 0.6),),
     ),
+    50_000,
     PLACE,
     "0" * 16,
 )
@@ -167,10 +170,26 @@ def test_examinations_of_a_cell_are_found_by_epochs_and_seed(tmp_path):
 
 
 def test_an_examination_with_a_word_for_a_number_is_refused():
-    content = json.loads(to_text(EXAMINATION))
-    content["values"]["choices"][0]["accuracy"] = "much"
+    def spoiled(change):
+        content = json.loads(to_text(EXAMINATION))
+        change(content)
+        return json.dumps(content)
+
+    text = spoiled(lambda content: content["values"]["choices"][0].update(accuracy="much"))
     with pytest.raises(ValueError, match="a number was expected, got 'much'"):
-        from_text(json.dumps(content))
+        from_text(text)
+    for change in (
+        lambda content: content.update(epochs="many"),
+        lambda content: content["values"].update(images="many"),
+    ):
+        with pytest.raises(ValueError, match="a number of things was expected, got 'many'"):
+            from_text(spoiled(change))
+
+
+def test_a_folder_with_examinations_alone_is_not_empty(tmp_path):
+    assert read_store(tmp_path).empty
+    save(tmp_path, EXAMINATION)
+    assert not read_store(tmp_path).empty
 
 
 def test_a_measurement_without_a_fingerprint_is_read_and_keeps_its_text_and_name(tmp_path):

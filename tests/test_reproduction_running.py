@@ -15,7 +15,8 @@ from PIL import Image
 
 import divaug
 from divaug.reproduction.estimates import Estimator, list_jobs
-from divaug.reproduction.jobs import MeasureJob, TrainJob, begun
+from divaug.reproduction.jobs import TrainJob, begun
+from divaug.reproduction.measurement import MeasureJob
 from divaug.reproduction.options import DEMO_ROW, recipe_of
 from divaug.reproduction.reproduction import list_target, reproduce
 from divaug.reproduction.running import Tally, go_through

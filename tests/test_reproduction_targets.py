@@ -10,9 +10,12 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+from divaug.choices import Candidates, Choice
 from divaug.cli import app
+from divaug.examining import Examination
 from divaug.reproduction import TARGETS, Work, list_target, read_store, redraw, reproduce
 from divaug.reproduction.estimates import STEP_FILE, Estimator
+from divaug.reproduction.examined import ExaminationRecord
 from divaug.reproduction.jobs import TrainJob
 from divaug.reproduction.methods import METHODS, RULES
 from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
@@ -21,6 +24,7 @@ from divaug.reproduction.store import Store, save
 from divaug.reproduction.summaries import Summary
 from divaug.reproduction.timing import this_machine
 from divaug.reproduction.writing import markdown
+from divaug.ways import WAYS
 from tests.reproduction_helpers import FEW_LABELS, OPTIONS, made_run, write_data
 
 # Target → the methods run here; all others are shown as not run.
@@ -241,24 +245,82 @@ def test_the_choice_is_what_was_examined(work, done):
         assert (found["epochs"], found["n"]) == ("2", "1")
         return found
 
+    every = {one["space"]: one for one in values["candidates"]}
     row = row_of("rules", rule="DivAug (k-means++)")
-    assert float(row["diversity_mean"]) == papers["diversity"]
-    assert float(row["right_mean"]) == papers["accuracy"]
-    ratio = papers["training"] / chance["training"]
-    assert float(row["training_over_chance_mean"]) == pytest.approx(ratio)
-    best = {one["space"]: one["best"] for one in values["candidates"]}["paper"]
-    assert float(row["reach_mean"]) == pytest.approx(papers["diversity"] / best)
+    expected = {
+        "diversity": papers["diversity"],
+        "over_chance": papers["diversity"] / chance["diversity"],
+        "reach": papers["diversity"] / every["paper"]["best"],
+        "batch": papers["batch_diversity"],
+        "batch_over_chance": papers["batch_diversity"] / chance["batch_diversity"],
+        "right": papers["accuracy"],
+    }
+    assert {key: float(row[f"{key}_mean"]) for key in expected} == pytest.approx(expected)
     row = row_of("scoring", rule="DivAug (k-means++)", way="bfloat16")
-    assert float(row["agreement_mean"]) == lower["agreement"]
-    change = lower["diversity"] / papers["diversity"] - 1
-    assert float(row["diversity_mean"]) == pytest.approx(change, abs=1e-9)
+    expected = {
+        "agreement": lower["agreement"],
+        "unrelated": lower["unrelated"],
+        "diversity": lower["diversity"] / papers["diversity"] - 1,
+        "batch": lower["batch_diversity"] / papers["batch_diversity"] - 1,
+    }
+    assert {key: float(row[f"{key}_mean"]) for key in expected} == pytest.approx(expected, abs=1e-9)
     row = row_of("spaces", space="released")
-    released = kept["released", "float32", "kmeans++"]
-    assert float(row["kept_mean"]) == released["diversity"]
-    assert float(row["kept_right_mean"]) == released["accuracy"]
+    released, by_chance = (kept["released", "float32", r] for r in ("kmeans++", "uniform"))
+    expected = {
+        "all": every["released"]["diversity"],
+        "kept": released["diversity"],
+        "over_chance": released["diversity"] / by_chance["diversity"],
+        "right": every["released"]["accuracy"],
+        "kept_right": released["accuracy"],
+        "settled": every["released"]["settled"],
+    }
+    assert {key: float(row[f"{key}_mean"]) for key in expected} == pytest.approx(expected)
     assert len(read_csv(work, "choice", "rules")) == 2 * 4
     assert len(read_csv(work, "choice", "scoring")) == 2 * 2 * 3
     assert len(read_csv(work, "choice", "spaces")) == 2 * 2
+
+
+def examined(epochs, seed=0, shift=0.0, images=1000):
+    """A record that no run wrote; diversities rise with `shift`."""
+    recipe = recipe_of(PAPER_ROW, "divaug", seed, Options())
+    choices = [
+        Choice("paper", way, rule, 0.1 + 0.01 * i + shift, 0.2, 0.8 - shift, 1.0, 0.5)
+        for way in WAYS
+        for i, rule in enumerate(("uniform", "kmeans++", "greedy", "exact"))
+    ]
+    every = Candidates("paper", 0.12, 0.13, 0.85, 0.3)
+    values = Examination(images, (every,), tuple(choices))
+    return ExaminationRecord(recipe, epochs, values, 50_000, {"gpu": "Some GPU"}, "0" * 16)
+
+
+def test_networks_of_one_age_are_summed_up_and_the_oldest_are_drawn():
+    records = [
+        examined(100), examined(100, 1, 0.02), examined(200, shift=0.04), examined(200, 1, 0.04, 50)
+    ]  # fmt: skip
+    store = Store(examinations={one.hash: one for one in records})
+    outcome = TARGETS["choice"].outcome(Options(), store)
+    rows = [row for row in outcome.sheets[0].rows if row["rule"] == "random 4 of 8"]
+    # Networks that were shown other numbers of images are not averaged.
+    assert [(row["epochs"], row["images"], row["n"]) for row in rows] == [
+        (100, 1000, 2), (200, 1000, 1), (200, 50, 1)
+    ]  # fmt: skip
+    assert rows[0]["diversity"].mean == pytest.approx(0.11)
+    assert rows[0]["diversity"].std == pytest.approx(0.02 / 2**0.5)
+    assert rows[0]["over_chance"] == Summary(1.0, 0.0, 2)
+    assert "50 or 1,000 training images" in " ".join(outcome.sheets[0].notes)
+    (drawing,) = outcome.drawings
+    assert "for 200 epochs (n = 2)" in drawing.title
+    (axes,) = drawing.figure.axes
+    places = [float(line.get_xdata()[0]) for line in axes.lines if len(line.get_xdata()) == 1]
+    assert min(places) == pytest.approx(0.14)
+
+
+def test_a_ratio_to_nothing_is_none_and_not_called_missing():
+    one = examined(200, shift=-0.1)  # chance keeps no diversity at all
+    outcome = TARGETS["choice"].outcome(Options(), Store(examinations={one.hash: one}))
+    for row in outcome.sheets[0].table().rows:
+        assert row[5] == "—"
+        assert NOT_RUN not in row
 
 
 def test_loss_diversity_is_the_methods_own_training_loss(work, done):

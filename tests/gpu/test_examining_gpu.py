@@ -5,7 +5,8 @@ import copy
 import pytest
 import torch
 
-from divaug.examining import JUDGE, TRAINING, WAYS, examine
+from divaug.examining import examine
+from divaug.ways import BATCH, JUDGE, WAYS
 from tests.test_examining import DATA, DEFAULT, made_network
 
 pytestmark = pytest.mark.gpu
@@ -33,6 +34,6 @@ def test_a_gpu_finds_what_a_cpu_finds_and_changes_nothing():
         # Sums are taken in another order; in float32 that moves next to no choice.
         rel = 1e-2 if WAYS[one.way].dtype == torch.float32 else 5e-2
         assert other.diversity == pytest.approx(one.diversity, rel=rel)
-        assert other.training == pytest.approx(one.training, rel=rel)
-        if one.way in (JUDGE, TRAINING):
+        assert other.batch_diversity == pytest.approx(one.batch_diversity, rel=rel)
+        if one.way in (JUDGE, BATCH):
             assert other.agreement == pytest.approx(one.agreement, abs=0.05)

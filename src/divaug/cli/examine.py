@@ -61,18 +61,17 @@ def _examine(
 
     if results is None:
         return examine_run(run, data=data, images=images, device=device, say=_say)
-    from divaug.reproduction.examination import examination
+    from divaug.reproduction.examination import examination, refuse_fewer
     from divaug.reproduction.store import read_store, save
     from divaug.reproduction.work import Shelf
 
-    opened = open_run(run)
+    opened, store = open_run(run), read_store(results)
     own = opened.trained_on.existing_path() if opened.trained_on else None
     where = data or (Path(own) if own else None)
     # As `reproduce` reads it, so that the record is known to be of the same data as its others.
-    found, about = Shelf(where, read_store(results).fingerprints(), _say).get(opened.recipe)
-    record = examination(
-        opened, found, about["fingerprint"], images=images, device=device, say=_say
-    )
+    found, about = Shelf(where, store.fingerprints(), _say).get(opened.recipe)
+    refuse_fewer(store, opened, images or about["train_images"])
+    record = examination(opened, found, about, images=images, device=device, say=_say)
     _say(f"wrote {save(results, record)}")
     return record.values
 
@@ -93,7 +92,8 @@ def _candidates(found: "Examination") -> Table:
 
 
 def _choices(found: "Examination") -> Table:
-    from divaug.examining import JUDGE, SETTLED
+    from divaug.choices import SETTLED
+    from divaug.ways import JUDGE
 
     rows = tuple(
         (
@@ -101,20 +101,23 @@ def _choices(found: "Examination") -> Table:
             one.way,
             one.rule,
             f"{one.diversity:.4f}",
-            f"{one.training:.4f}",
+            f"{one.batch_diversity:.4f}",
             f"{one.accuracy:.2%}",
             f"{one.agreement:.2%}",
+            f"{one.unrelated:.2%}",
         )
         for one in found.choices
     )
     return Table(
-        ("space", "scored", "rule", "Variance Diversity", "in training mode", "right", "same"),
+        ("space", "scored", "rule", "VD", "VD, batch statistics", "right", "same", "unrelated"),
         rows,
         "What is kept of them",
-        numeric=(3, 4, 5, 6),
+        numeric=(3, 4, 5, 6, 7),
         notes=(
-            f"{found.images:,} training images. Settled: images whose best choice has less "
-            f"Variance Diversity than {SETTLED}; right: classified as the label says; same: share "
-            f"of the kept that the rule keeps by the scores in {JUDGE} too.",
+            f"{found.images:,} training images. VD: Variance Diversity, in float32 and evaluation "
+            "mode, and with BatchNorm's statistics over all candidates of a batch. Settled: images "
+            f"whose best choice has less of it than {SETTLED}; right: classified as the label "
+            f"says; same: share of the kept that the rule keeps by the scores in {JUDGE} too, with "
+            "the same random numbers; unrelated: the same by the scores of another image.",
         ),
     )

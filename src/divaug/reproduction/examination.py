@@ -1,16 +1,16 @@
 """The job that examines the choice by a run's network, and its record."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from divaug.datasets import Dataset
 from divaug.examining import examine_run
 from divaug.recipes import Recipe
+from divaug.reproduction.examined import ExaminationRecord
 from divaug.reproduction.identity import examination_hash
 from divaug.reproduction.jobs import TrainJob, epochs_trained, make_network
 from divaug.reproduction.machines import portable
-from divaug.reproduction.records import ExaminationRecord
 from divaug.reproduction.store import Store, save
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training.distributed import Processes
@@ -18,7 +18,7 @@ from divaug.training.environment import environment
 from divaug.training.hardware import Hardware
 from divaug.training.opening import Opened, open_run
 
-__all__ = ["MOST_IMAGES", "ExamineJob", "examination"]
+__all__ = ["MOST_IMAGES", "ExamineJob", "examination", "refuse_fewer"]
 
 #: Training images that a target looks at; where there are fewer, all of them.
 MOST_IMAGES = 10_000
@@ -27,7 +27,7 @@ MOST_IMAGES = 10_000
 def examination(
     opened: Opened,
     data: Dataset,
-    fingerprint: str,
+    about: Mapping[str, Any],
     *,
     images: int = 0,
     device: str | None = None,
@@ -38,20 +38,44 @@ def examination(
     Args:
         opened: the run, at one of its checkpoints.
         data: that the run was trained on.
-        fingerprint: of that data, as records have it.
+        about: what records say of that data, see `Shelf`.
         images: size of a balanced part of the training images to look at; 0 for all.
         device: where; None for a GPU where there is one.
         say: told what happens, a line at a time.
+
+    Raises:
+        ValueError: other data.
     """
+    opened.refuse_other(data)
     values = examine_run(opened, data=data, images=images, device=device, say=say)
     hardware = Hardware.choose(device, "float32", eager=True)
     return ExaminationRecord(
         opened.recipe,
-        epochs_trained(opened.path.resolve().parent.parent, opened.checkpoint.step),
+        _epochs(opened),
         values,
+        about["train_images"],
         portable(environment(hardware, Processes())),
-        fingerprint,
+        about["fingerprint"],
     )
+
+
+def refuse_fewer(store: Store, opened: Opened, images: int) -> None:
+    """Refuse to put a record of fewer images in the place of one of more.
+
+    Raises:
+        ValueError: there is such a record.
+    """
+    found = store.examinations.get(examination_hash(opened.recipe, _epochs(opened)))
+    if found is not None and found.values.images > images:
+        raise ValueError(
+            f"there is a record of this network with {found.values.images:,} images, and "
+            f"{images:,} would take its place; give at least as many (--images), or another folder."
+        )
+
+
+def _epochs(opened: Opened) -> int:
+    """Whole epochs that the network of an open run has trained."""
+    return epochs_trained(opened.path.resolve().parent.parent, opened.checkpoint.step)
 
 
 @dataclass(frozen=True)
@@ -81,8 +105,10 @@ class ExamineJob:
         return f"examine the choice by {self.recipe.name}, seed {self.recipe.seed}"
 
     def done(self, store: Store) -> bool:
-        """Whether the examination has a record."""
-        return self.hash in store.examinations
+        """Whether the examination has a record, of as many images as are looked at here."""
+        found = store.examinations.get(self.hash)
+        wanted = min(MOST_IMAGES, found.train_images) if found else 0
+        return found is not None and found.values.images >= wanted
 
     def execute(self, work: Work, shelf: Shelf) -> End:
         """Examine, and write the record."""
@@ -92,8 +118,5 @@ class ExamineJob:
         data, about = shelf.get(self.recipe)
         images = MOST_IMAGES if about["train_images"] > MOST_IMAGES else 0
         opened = open_run(TrainJob(self.recipe).folder(work))
-        save(
-            work.results,
-            examination(opened, data, about["fingerprint"], images=images, device=work.device),
-        )
+        save(work.results, examination(opened, data, about, images=images, device=work.device))
         return End.FINISHED

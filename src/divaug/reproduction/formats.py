@@ -2,19 +2,18 @@
 
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from divaug.examining import Candidates, Choice, Examination
 from divaug.measuring import Measurement
 from divaug.objectives import OBJECTIVES
 from divaug.recipes import Recipe
 from divaug.reporting.lines import Kept
+from divaug.reproduction.examined import ExaminationRecord, to_number
 from divaug.reproduction.records import (
     CostRecord,
     EpochRecord,
-    ExaminationRecord,
     FewLabels,
     MeasurementRecord,
     RunRecord,
@@ -26,7 +25,6 @@ __all__ = ["Record", "from_text", "to_text"]
 _RUN, _MEASUREMENT, _COST = "divaug.run/1", "divaug.measurement/1", "divaug.cost/3"
 _EXAMINATION = "divaug.examination/1"
 _DIGITS = 6
-_NAMES = ("space", "way", "rule")
 _NUMBERS = (
     "loss", "accuracy", "diversity", "test_accuracy", "test_loss", "seconds",
     "labelled_loss", "unlabelled_loss", "confident",
@@ -76,17 +74,7 @@ def _lines(record: Record) -> list[dict[str, Any]]:
             }
         ]
     if isinstance(record, ExaminationRecord):
-        return [
-            {
-                "format": _EXAMINATION,
-                "hash": record.hash,
-                "epochs": record.epochs,
-                "values": asdict(record.values),
-                "recipe": record.recipe.to_dict(),
-                "environment": dict(record.environment),
-                "fingerprint": record.fingerprint,
-            }
-        ]
+        return [{"format": _EXAMINATION, "hash": record.hash, **record.to_dict()}]
     return [
         {
             "format": _COST,
@@ -167,7 +155,7 @@ def _read_few_labels(content: Mapping[str, Any] | None, recipe: Recipe) -> FewLa
 
 
 def _read_epoch(line: Mapping[str, Any], names: Sequence[str]) -> EpochRecord:
-    numbers = {name: _number(line.get(name)) for name in _NUMBERS}
+    numbers = {name: to_number(line.get(name)) for name in _NUMBERS}
     return EpochRecord(line["epoch"], **numbers, kept=_read_kept(line.get("kept"), names))
 
 
@@ -175,11 +163,11 @@ def _read_kept(content: Mapping[str, Any] | None, names: Sequence[str]) -> Kept 
     if content is None:
         return None
     applied, drawn, probability = (
-        {n: _number(v) for n, v in zip(names, content[field], strict=True)}
+        {n: to_number(v) for n, v in zip(names, content[field], strict=True)}
         for field in ("applied", "drawn", "probability")
     )
-    of_kept, of_all = _number(content["diversity_kept"]), _number(content["diversity_all"])
-    best = _number(content.get("diversity_best"))
+    of_kept, of_all = to_number(content["diversity_kept"]), to_number(content["diversity_all"])
+    best = to_number(content.get("diversity_best"))
     return Kept(applied, drawn, probability, of_kept, of_all, best)
 
 
@@ -193,26 +181,6 @@ def _read_measurement(
     return MeasurementRecord(scorer, head["augmenter"], values, head["environment"], mark)
 
 
-def _read_examination(
-    head: Mapping[str, Any], _rest: Sequence[Mapping[str, Any]]
-) -> ExaminationRecord:
-    found = head["values"]
-    values = Examination(
-        found["images"],
-        tuple(Candidates(**_numbered(one, _NAMES)) for one in found["candidates"]),
-        tuple(Choice(**_numbered(one, _NAMES)) for one in found["choices"]),
-    )
-    names = ("environment", "fingerprint")
-    return ExaminationRecord(
-        recipe_in(head["recipe"]), head["epochs"], values, *(head[name] for name in names)
-    )
-
-
-def _numbered(content: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The same with numbers for all but some names."""
-    return {key: one if key in names else _number(one) for key, one in content.items()}
-
-
 def _read_cost(head: Mapping[str, Any], _rest: Sequence[Mapping[str, Any]]) -> CostRecord:
     names = ("step_ms", "base_ms", "parts_ms", "peak_bytes", "environment", "batch")
     return CostRecord(recipe_in(head["recipe"]), *(head[name] for name in names))
@@ -222,17 +190,9 @@ _Reader = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Record]
 _READ: Mapping[str, _Reader] = {
     _RUN: _read_run,
     _MEASUREMENT: _read_measurement,
-    _EXAMINATION: _read_examination,
+    _EXAMINATION: lambda head, _rest: ExaminationRecord.from_dict(head),
     _COST: _read_cost,
 }
-
-
-def _number(value: object) -> float:
-    if value is None:
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"a number was expected, got {value!r}")
-    return float(value)
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Jobs: train a cell, measure an augmenter; steps are timed in `batches`."""
+"""Jobs: train a cell; those that ask a network, or time steps, have files of their own."""
 
 import math
 import shutil
@@ -7,26 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from divaug.measuring import measure_run, measured_epochs
 from divaug.recipes import Recipe
 from divaug.reproduction.condensing import condense, note_neighbours
-from divaug.reproduction.identity import measurement_hash, run_hash
-from divaug.reproduction.machines import portable
+from divaug.reproduction.identity import run_hash
 from divaug.reproduction.methods import SCORERS
-from divaug.reproduction.records import MeasurementRecord
 from divaug.reproduction.store import Store, read_store, save
 from divaug.reproduction.watching import Watch
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training import checkpoints, train
-from divaug.training.distributed import Processes
-from divaug.training.environment import environment
-from divaug.training.hardware import Hardware
 from divaug.training.progress import counted
 from divaug.training.runs import read_metrics, read_recipe
 
 __all__ = [
     "Job",
-    "MeasureJob",
     "TrainJob",
     "begun",
     "epochs_trained",
@@ -148,66 +141,6 @@ class TrainJob:
         if not result.finished:
             return End.TIME_UP if watch.asked else End[result.signal or "SIGTERM"]
         _trim(folder, 1)
-        return End.FINISHED
-
-
-@dataclass(frozen=True)
-class MeasureJob:
-    """Measure an augmenter with the network of a run.
-
-    Args:
-        scorer: the recipe of that run; it is trained again where its network is not at hand.
-        augmenter: what is measured.
-    """
-
-    scorer: Recipe
-    augmenter: str
-    alone: ClassVar[bool] = True  # two at a time might train one missing network twice
-
-    @property
-    def needs(self) -> Recipe:
-        """The recipe of the run whose network it asks."""
-        return self.scorer
-
-    @property
-    def views(self) -> int:
-        """Augmented images for each original: as many as are trained on."""
-        return self.scorer.num_selected
-
-    @property
-    def hash(self) -> str:
-        """What the measurement is found again by."""
-        epochs = measured_epochs(self.augmenter, self.scorer.epochs)
-        return measurement_hash(self.scorer, self.augmenter, self.views, len(epochs))
-
-    @property
-    def label(self) -> str:
-        """What is measured, and with which network."""
-        return f"measure {self.augmenter} with {self.scorer.name}, seed {self.scorer.seed}"
-
-    def done(self, store: Store) -> bool:
-        """Whether the measurement has a record."""
-        return self.hash in store.measurements
-
-    def execute(self, work: Work, shelf: Shelf) -> End:
-        """Measure, and write the record."""
-        end = make_network(self.scorer, work, shelf)
-        if end is not End.FINISHED:
-            return end
-        folder = TrainJob(self.scorer).folder(work)
-        data, about = shelf.get(self.scorer)
-        found = measure_run(
-            folder, [self.augmenter], data=data, views=self.views, device=work.device
-        )
-        hardware = Hardware.choose(work.device, self.scorer.precision, eager=True)
-        record = MeasurementRecord(
-            self.scorer,
-            self.augmenter,
-            found[self.augmenter],
-            portable(environment(hardware, Processes())),
-            about["fingerprint"],
-        )
-        save(work.results, record)
         return End.FINISHED
 
 

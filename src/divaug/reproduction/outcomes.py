@@ -7,15 +7,11 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from divaug.reporting.table import duration
+from divaug.reproduction.examined import ExaminationRecord
 from divaug.reproduction.machines import machine_of
 from divaug.reproduction.methods import method
 from divaug.reproduction.origins import command_of, origin, short_commit, versions_of
-from divaug.reproduction.records import (
-    CostRecord,
-    ExaminationRecord,
-    MeasurementRecord,
-    RunRecord,
-)
+from divaug.reproduction.records import CostRecord, MeasurementRecord, RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
 from divaug.reproduction.verdicts import UNDECIDED, Verdict
 

@@ -12,22 +12,15 @@ from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Any
 
-from divaug.examining import Examination
 from divaug.measuring import Measurement
 from divaug.recipes import Recipe
 from divaug.reporting.lines import Kept
-from divaug.reproduction.identity import (
-    cost_hash,
-    examination_hash,
-    measurement_hash,
-    run_hash,
-)
+from divaug.reproduction.identity import cost_hash, measurement_hash, run_hash
 from divaug.reproduction.machines import machine_of, setting_of
 
 __all__ = [
     "CostRecord",
     "EpochRecord",
-    "ExaminationRecord",
     "FewLabels",
     "MeasurementRecord",
     "RunRecord",
@@ -197,30 +190,6 @@ class MeasurementRecord:
         """What the measurement is found again by."""
         values = self.values
         return measurement_hash(self.scorer, self.augmenter, values.views, values.epochs)
-
-
-@dataclass(frozen=True)
-class ExaminationRecord:
-    """What the rules of selection keep of the candidates of a run's network.
-
-    Args:
-        recipe: of the run.
-        epochs: whole ones that its network had trained.
-        values: what came out.
-        environment: machine, versions, commit and command.
-        fingerprint: of the data, as runs have it.
-    """
-
-    recipe: Recipe
-    epochs: int
-    values: Examination
-    environment: Mapping[str, Any]
-    fingerprint: str
-
-    @property
-    def hash(self) -> str:
-        """What the examination is found again by."""
-        return examination_hash(self.recipe, self.epochs)
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,20 @@ class Opened:
         say(f"this is not the data that the run was trained on: {now} instead of {own}")
         return found
 
+    def refuse_other(self, data: Dataset | ImageFiles) -> None:
+        """Refuse data that the run was not trained on, where the run says what that was.
+
+        Raises:
+            ValueError: it is other data.
+        """
+        own = self.trained_on
+        _, now = load_recorded(self.recipe, data)
+        if own is not None and not now.is_same(own):
+            raise ValueError(
+                f"the run was trained on {own}, and a record of it cannot be made with {now}; give "
+                "the same data (--data), or do without a record."
+            )
+
     def network(self, data: Dataset | ImageFiles, hardware: Hardware) -> nn.Module:
         """The trained network, for the images of a dataset.
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from divaug.operations.checks import unknown_name
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.jobs import Job, MeasureJob, TrainJob
+from divaug.reproduction.jobs import Job, TrainJob
+from divaug.reproduction.measurement import MeasureJob
 from divaug.reproduction.merging import together
 from divaug.reproduction.options import PAPER_ROW, ROW_NAMES, Options, recipe_of
 from divaug.reproduction.outcomes import Outcome

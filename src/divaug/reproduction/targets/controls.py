@@ -25,8 +25,9 @@ _NOTE = (
     "image, in points: mean ± sample standard deviation over so many pairs of runs with one seed."
 )
 _ENOUGH = (
-    "Pairs to decide: how many it would take, did mean and spread stay what they are; from so few "
-    "pairs an order of magnitude, and none where it is decided or beyond a thousand."
+    "Pairs to decide: how many it would take in all, for or against, did mean and spread stay what "
+    "they are; from so few pairs an order of magnitude. None is given where it is decided, for a "
+    "single pair, and beyond a thousand."
 )
 
 
@@ -39,9 +40,14 @@ def points(found: Summary) -> str:
 def better_claim(text: str, findings: Findings, row: str, name: str) -> Claim:
     """A claim that DivAug is more accurate than another method, by pairs with one seed."""
     found = findings.difference(row, "divaug", name)
+    return Claim(text, above_zero(found), points(found) + _more(found) if found else "")
+
+
+def _more(found: Summary) -> str:
+    """How many pairs would decide what so few leave open, and which way."""
     wanted = enough(found)
-    more = f"; {wanted} pairs like these would decide" if wanted else ""
-    return Claim(text, above_zero(found), points(found) + more if found else "")
+    against = " against it" if found.mean < 0 else ""
+    return f"; {wanted} pairs like these would decide{against}" if wanted else ""
 
 
 def controls_sheet(
