@@ -76,10 +76,10 @@ _SPACES = (
     _share("settled", "settled, %"),
 )
 _SPACES_NOTE = (
-    "Candidates from the ranges of the paper and of the authors' released code, to the same "
-    "networks, which were trained with the first space of theirs; kept by k-means++. Settled: "
-    f"share of the images whose most diverse choice has less Variance Diversity than {SETTLED}, so "
-    "that what is kept hardly matters."
+    "Candidates from several ranges of magnitudes, the paper's and those of the authors' released "
+    "code among them, to the same networks, which were trained with the first; kept by k-means++. "
+    "Settled: share of the images whose most diverse choice has less Variance Diversity than "
+    f"{SETTLED}, so that what is kept hardly matters."
 )
 
 _Line = dict[str, Any]
