@@ -1,6 +1,7 @@
 """What the rules keep: against the slow way, by laws of chance, and with nothing left changed."""
 
 import copy
+import itertools
 import json
 import math
 import shutil
@@ -88,6 +89,8 @@ def test_what_is_kept_is_judged_by_the_definitions(network):
     assert set(kept) == expected | {(s, JUDGE, "uniform") for s in SPACES}
     index = torch.arange(24)
     for (space, way, rule), one in kept.items():
+        if rule == "uniform":
+            continue  # no draw, see below
         judged, asked, batch = (predictions(network, space, WAYS[w]) for w in (JUDGE, way, BATCH))
         chosen = select(asked, S, rule, SEED, index=index)
         same = select(judged, S, rule, SEED, index=index)
@@ -168,17 +171,25 @@ def test_unrelated_scores_have_in_common_what_the_rule_draws_alike(network):
     assert math.isnan(alone.unrelated)  # there is no other image
 
 
-def test_chance_keeps_the_diversity_that_combinatorics_says(network):
-    """Any S of E: on average (S − 1)·E / (S·(E − 1)) of the diversity of all, over many draws."""
-    ratios = []
-    for seed in range(40):
-        found = looked(network, seed=seed, spaces=("paper",))
-        (chance,) = [c for c in found.choices if c.rule == "uniform"]
-        ratios.append(chance.diversity / found.candidates[0].diversity)
-    expected = (S - 1) * E / (S * (E - 1))
-    error = torch.tensor(ratios).std() / math.sqrt(len(ratios))
-    assert sum(ratios) / len(ratios) == pytest.approx(expected, abs=4 * float(error))
-    assert float(error) < 0.03  # fine enough to tell it from all of them, or the best
+def test_chance_is_the_mean_over_all_choices(network):
+    found = looked(network)
+    for space in SPACES:
+        (chance,) = [c for c in found.choices if (c.space, c.rule) == (space, "uniform")]
+        judged, batch = (predictions(network, space, WAYS[way]) for way in (JUDGE, BATCH))
+        subsets = list(itertools.combinations(range(E), S))
+        for probs, value in ((judged, chance.diversity), (batch, chance.batch_diversity)):
+            mean = sum(variance(probs[:, list(one)]) for one in subsets) / len(subsets)
+            assert value == pytest.approx(mean, rel=1e-4)
+        right = (judged.argmax(-1) == LABELS[:, None]).float()
+        mean = sum(float(right[:, list(one)].mean()) for one in subsets) / len(subsets)
+        assert chance.accuracy == pytest.approx(mean)
+        assert (chance.way, chance.agreement, chance.unrelated) == (JUDGE, 1.0, 1.0)
+
+
+def test_a_single_candidate_leaves_nothing_to_chance(network):
+    found = looked(network, num_candidates=1, num_selected=1, spaces=("paper",))
+    assert {one.diversity for one in found.choices} == {0.0}
+    assert {one.agreement for one in found.choices} == {1.0}
 
 
 @pytest.mark.parametrize("batch_size", [1, 7])

@@ -29,7 +29,7 @@ EXAMINATION = ExaminationRecord(
     120,
     Examination(
         1000,
-        (Candidates("paper", 0.1, math.nan, 0.8, math.nan),),
+        (Candidates("paper", 0.1, 0.09, math.nan, 0.8, math.nan),),
         (Choice("paper", "float32", "kmeans++", 0.12, 0.11, 0.7, 1.0, 0.6),),
     ),
     50_000,

@@ -259,6 +259,10 @@ def test_claims_on_the_table_have_the_difference_and_the_papers():
     shown = numbers[f"DivAug is more accurate than PBA ({row})"]
     expected = "+2.00 ± 1.41 points, n = 2 pairs; 5 pairs like these would decide; the paper +0.7"
     assert shown == expected
+    behind = outcome("supervised", paired_runs("pba", [-0.01, -0.03], row))
+    numbers = {one["claim"]: one["numbers"] for one in sheet(behind, "claims").rows}
+    shown = numbers[f"DivAug is more accurate than PBA ({row})"]
+    assert "; 5 pairs like these would decide against it; the paper +0.7" in shown
     # The paper's first row has a dash for PBA.
     assert f"DivAug is more accurate than PBA ({PAPER_ROW})" not in numbers
 

@@ -21,6 +21,7 @@ from divaug.reproduction.options import DEMO_ROW, recipe_of
 from divaug.reproduction.reproduction import list_target, reproduce
 from divaug.reproduction.running import Tally, go_through
 from divaug.reproduction.store import Store, read_store
+from divaug.reproduction.targets import TARGETS
 from divaug.reproduction.watching import Watch
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training import checkpoints, train
@@ -279,6 +280,20 @@ def test_networks_that_measure_are_kept_when_others_are_dropped(work):
         job.execute(lean, shelf)
         kept[name] = len(checkpoints.find(job.folder(lean) / "checkpoints"))
     assert kept == {"none": 1, "default": 1, "randaugment": 0}
+
+
+def test_a_network_that_is_asked_later_is_kept_whatever_the_work_says(work):
+    lean, shelf, recipe = replace(work, keep_networks=False), Shelf(work.data), job_of().recipe
+    for keep in (False, True):
+        job = TrainJob(replace(recipe, epochs=1, seed=int(keep)), keep)
+        assert job.execute(lean, shelf) is End.FINISHED
+        assert len(checkpoints.find(job.folder(lean) / "checkpoints")) == int(keep)
+    chosen = TARGETS["choice"]
+    trained = chosen.stages[0](chosen.plan(OPTIONS, Store()))
+    assert [job.keep for job in trained] == [True, True]
+    assert not any(
+        job.keep for job in TARGETS["supervised"].stages[0](chosen.plan(OPTIONS, Store()))
+    )
 
 
 def test_networks_that_are_examined_are_kept_and_then_asked(work):

@@ -288,7 +288,7 @@ def examined(epochs, seed=0, shift=0.0, images=1000):
         for way in WAYS
         for i, rule in enumerate(("uniform", "kmeans++", "greedy", "exact"))
     ]
-    every = Candidates("paper", 0.12, 0.13, 0.85, 0.3)
+    every = Candidates("paper", 0.12, 0.11, 0.13, 0.85, 0.3)
     values = Examination(images, (every,), tuple(choices))
     return ExaminationRecord(recipe, epochs, values, 50_000, {"gpu": "Some GPU"}, "0" * 16)
 

@@ -24,6 +24,7 @@ class Candidates:
     Args:
         space: that they are drawn from.
         diversity: their Variance Diversity, mean over the images.
+        batch_diversity: the same by predictions with the statistics of all candidates of a batch.
         best: that of the most diverse S of them; not a number where there are too many to try.
         accuracy: share of them that the network classifies as their label says.
         settled: share of the images whose most diverse S have less than `SETTLED`.
@@ -31,6 +32,7 @@ class Candidates:
 
     space: str
     diversity: float
+    batch_diversity: float
     best: float
     accuracy: float
     settled: float
@@ -39,6 +41,8 @@ class Candidates:
 @dataclass(frozen=True)
 class Choice:
     """What a rule keeps of them, by the predictions of one way.
+
+    Of a rule that asks nobody it is the mean over all choices there are, which needs no draw.
 
     Args:
         space: that the candidates are drawn from.
@@ -66,6 +70,7 @@ class Choice:
 @dataclass
 class _AllMeans:
     diversity: Mean = field(default_factory=Mean)
+    batch_diversity: Mean = field(default_factory=Mean)
     best: Mean = field(default_factory=Mean)
     accuracy: Mean = field(default_factory=Mean)
     settled: Mean = field(default_factory=Mean)
@@ -96,7 +101,8 @@ class Choices:
     """
 
     def __init__(self, space: str, num_candidates: int, num_selected: int, seed: int) -> None:
-        self._space, self._num_selected, self._seed = space, num_selected, seed
+        self._space, self._seed = space, seed
+        self._num_candidates, self._num_selected = num_candidates, num_selected
         self._rules = _rules(num_candidates, num_selected)
         self._all = _AllMeans()
         self._kept: dict[tuple[str, str], _KeptMeans] = {}
@@ -107,7 +113,16 @@ class Choices:
 
     def choices(self) -> list[Choice]:
         """What was kept of them so far, by way and rule."""
-        return [Choice(self._space, *key, *_values(one)) for key, one in self._kept.items()]
+        kept = [Choice(self._space, *key, *_values(one)) for key, one in self._kept.items()]
+        return [*(self._by_chance(n) for n, m in METHODS.items() if not m.needs_probs), *kept]
+
+    def _by_chance(self, rule: str) -> Choice:
+        """The mean over all choices: a pair of candidates is in each as often as any other."""
+        E, S, every = self._num_candidates, self._num_selected, self.candidates()
+        # E²·VD is the sum over all pairs; of these a share of S(S − 1) / E(E − 1) is in a choice.
+        factor = (S - 1) * E / (S * (E - 1)) if E > 1 else 0.0
+        diversities = (factor * every.diversity, factor * every.batch_diversity)
+        return Choice(self._space, JUDGE, rule, *diversities, every.accuracy, 1.0, 1.0)
 
     def add(self, probs: Mapping[str, Tensor], labels: Tensor, rows: Tensor) -> None:
         """Add a batch.
@@ -119,11 +134,10 @@ class Choices:
         """
         judged = probs[JUDGE]
         right = (judged.argmax(-1) == labels[:, None]).to(torch.float32)
-        self._add_all(judged, right)
+        self._add_all(probs, right)
         for rule in self._rules:
             same = self._choose(judged, rule, rows)
-            # A rule that does not ask keeps the same however the network would answer.
-            for way in WAYS if METHODS[rule].needs_probs else (JUDGE,):
+            for way in WAYS:
                 chosen = self._choose(probs[way], rule, rows)
                 means = self._kept.setdefault((way, rule), _KeptMeans())
                 _add_kept(means, probs, right, chosen)
@@ -132,9 +146,10 @@ class Choices:
                     others = self._choose(probs[way].roll(1, 0), rule, rows)
                     means.unrelated.update(_shared(others, same))
 
-    def _add_all(self, judged: Tensor, right: Tensor) -> None:
-        best = largest_diversity(judged, self._num_selected)
-        self._all.diversity.update(variance_diversity(judged))
+    def _add_all(self, probs: Mapping[str, Tensor], right: Tensor) -> None:
+        best = largest_diversity(probs[JUDGE], self._num_selected)
+        self._all.diversity.update(variance_diversity(probs[JUDGE]))
+        self._all.batch_diversity.update(variance_diversity(probs[BATCH]))
         self._all.best.update(best)
         self._all.accuracy.update(right)
         settled = (best < SETTLED).to(best.dtype)
@@ -145,9 +160,11 @@ class Choices:
 
 
 def _rules(num_candidates: int, num_selected: int) -> list[str]:
-    """The rules that can do with so many candidates."""
+    """The rules that ask and can do with so many candidates."""
     found = []
     for name, rule in METHODS.items():
+        if not rule.needs_probs:
+            continue
         try:
             rule.check(num_candidates, num_selected)
         except ValueError:

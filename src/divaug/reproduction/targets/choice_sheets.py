@@ -46,9 +46,9 @@ _RULES_NOTE = (
     "What each rule keeps of the same candidates, judged in float32: mean ± sample standard "
     "deviation over n networks, one for each seed, after so many epochs. VD: Variance Diversity in "
     "evaluation mode, as candidates are scored; with batch statistics: BatchNorm as in training, "
-    "though over all candidates of a batch and not over the kept alone. Chance: S of E by chance. "
-    "Best: the most diverse S of E. Right: share of the kept that the network classifies as their "
-    "label says."
+    "though over all candidates of a batch and not over the kept alone. Chance: S of E by chance, "
+    "the mean over all choices there are. Best: the most diverse S of E. Right: share of the kept "
+    "that the network classifies as their label says."
 )
 _SCORING = (
     *_NETWORK,
