@@ -6,9 +6,7 @@ pickled or unpickled.
 """
 
 import hashlib
-import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -20,6 +18,14 @@ import torch
 from torch import Tensor, nn
 
 from divaug.extras import require
+from divaug.training.checkpoint_states import (
+    MODEL,
+    OPTIMIZER,
+    STATE,
+    read_state,
+    state_text,
+    step_of,
+)
 from divaug.training.files import writing
 
 __all__ = [
@@ -36,12 +42,7 @@ __all__ = [
 #: How many checkpoints of a run are kept.
 KEPT = 2
 
-_FORMAT = "divaug.checkpoint/1"
-_MODEL, _OPTIMIZER, _STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 _ASIDE = ".unfinished-"
-_NAME = re.compile(r"step-[0-9]+")
-# What a state says, and the key of the SHA-256 of it, which older checkpoints do not have.
-_SAID, _OWN_SUM = {"format", "step", "sha256", "info"}, "state_sha256"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,17 +89,11 @@ def _fill(aside: Path, target: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint into a folder aside and give that its name."""
     try:
         sums = {
-            _MODEL: _write(aside / _MODEL, _to_bytes(checkpoint.model)),
-            _OPTIMIZER: _write(aside / _OPTIMIZER, _to_bytes(checkpoint.optimizer)),
+            MODEL: _write(aside / MODEL, _to_bytes(checkpoint.model)),
+            OPTIMIZER: _write(aside / OPTIMIZER, _to_bytes(checkpoint.optimizer)),
         }
-        state = {
-            "format": _FORMAT,
-            "step": checkpoint.step,
-            "sha256": sums,
-            "info": dict(checkpoint.info),
-        }
-        state[_OWN_SUM] = _sum_of(state)
-        _write(aside / _STATE, json.dumps(state, indent=1).encode())
+        state = state_text(checkpoint.step, sums, checkpoint.info)
+        _write(aside / STATE, state.encode())
         _sync(aside)
         if target.exists():
             shutil.rmtree(target)
@@ -119,55 +114,9 @@ def load(path: Path) -> Checkpoint:
             folder's name says.
     """
     require("safetensors", "reading a checkpoint")
-    state = _read_state(path)
+    state = read_state(path)
     tensors = {name: _read_tensors(path / name, sum_) for name, sum_ in state["sha256"].items()}
-    return Checkpoint(state["step"], tensors[_MODEL], tensors[_OPTIMIZER], state["info"])
-
-
-def _read_state(path: Path) -> dict[str, Any]:
-    """What a checkpoint's state says, after checking that it says what was written."""
-    try:
-        state = json.loads((path / _STATE).read_bytes())
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise ValueError(f"{path / _STATE} is damaged: it is no JSON.") from None
-    if not isinstance(state, dict) or state.get("format") != _FORMAT:
-        raise ValueError(f"{path} is no checkpoint: its `format` is not {_FORMAT!r}.")
-    sums = state.get("sha256")
-    if not isinstance(sums, dict) or set(sums) != {_MODEL, _OPTIMIZER}:
-        raise ValueError(f"{path / _STATE} is damaged: `sha256` must name the two tensor files.")
-    if not isinstance(state.get("step"), int) or not isinstance(state.get("info"), dict):
-        raise ValueError(f"{path / _STATE} is damaged: `step` or `info` is missing.")
-    _check_state(path, state)
-    return state
-
-
-def _check_state(path: Path, state: Mapping[str, Any]) -> None:
-    """Refuse a state that is not what was written, or not what its folder is called.
-
-    Checkpoints written before states had a SHA-256 of their own are held to their name alone.
-    """
-    unknown = sorted(state.keys() - _SAID - {_OWN_SUM})
-    if unknown:  # a damaged name of the checksum must not pass for a state without one
-        raise ValueError(f"{path / _STATE} is damaged: nothing is called {unknown[0]!r} there.")
-    said = {key: value for key, value in state.items() if key != _OWN_SUM}
-    if _OWN_SUM in state and state[_OWN_SUM] != _sum_of(said):
-        raise ValueError(
-            f"{path / _STATE} is damaged or was changed: `{_OWN_SUM}` is not the SHA-256 of what "
-            "it says; bring back a copy, or use an older checkpoint."
-        )
-    name = path.resolve().name
-    if _NAME.fullmatch(name) and step_of(Path(name)) != state["step"]:
-        raise ValueError(
-            f"{path / _STATE} is damaged: its `step` must be {step_of(Path(name))}, as its folder "
-            f"is called, got {state['step']}."
-        )
-
-
-def _sum_of(state: Mapping[str, Any]) -> str:
-    """The SHA-256 of a state in the one spelling that JSON gives it, however it was written."""
-    plain = json.loads(json.dumps(state))
-    spelled = json.dumps(plain, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(spelled.encode()).hexdigest()
+    return Checkpoint(state["step"], tensors[MODEL], tensors[OPTIMIZER], state["info"])
 
 
 def _read_tensors(path: Path, expected: object) -> dict[str, Tensor]:
@@ -187,16 +136,6 @@ def _read_tensors(path: Path, expected: object) -> dict[str, Tensor]:
 def find(folder: Path) -> list[Path]:
     """The checkpoints in a folder of checkpoints, oldest first."""
     return _all(folder)
-
-
-def step_of(path: Path) -> int:
-    """The step of a checkpoint that `find` found, by its name.
-
-    Example:
-        >>> step_of(Path("runs/a/checkpoints/step-00000390"))
-        390
-    """
-    return int(path.name.removeprefix("step-"))
 
 
 def load_latest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
