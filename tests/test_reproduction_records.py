@@ -10,7 +10,7 @@ from divaug.choices import Candidates, Choice
 from divaug.examining import Examination
 from divaug.measuring import Measurement
 from divaug.recipes import recipe
-from divaug.reproduction.examined import ExaminationRecord
+from divaug.reproduction.examination_record import ExaminationRecord
 from divaug.reproduction.formats import from_text, to_text
 from divaug.reproduction.machines import portable
 from divaug.reproduction.measurement import MeasureJob

@@ -15,7 +15,7 @@ from divaug.cli import app
 from divaug.examining import Examination
 from divaug.reproduction import TARGETS, Work, list_target, read_store, redraw, reproduce
 from divaug.reproduction.estimates import STEP_FILE, Estimator
-from divaug.reproduction.examined import ExaminationRecord
+from divaug.reproduction.examination_record import ExaminationRecord
 from divaug.reproduction.jobs import TrainJob
 from divaug.reproduction.methods import METHODS, RULES
 from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from divaug.datasets import Dataset
 from divaug.examining import examine_run
 from divaug.recipes import Recipe
-from divaug.reproduction.examined import ExaminationRecord
+from divaug.reproduction.examination_record import ExaminationRecord
 from divaug.reproduction.identity import examination_hash
 from divaug.reproduction.jobs import TrainJob, epochs_trained, make_network
 from divaug.reproduction.machines import portable

@@ -10,14 +10,14 @@ from divaug.measuring import Measurement
 from divaug.objectives import OBJECTIVES
 from divaug.recipes import Recipe
 from divaug.reporting.lines import Kept
-from divaug.reproduction.examined import ExaminationRecord, to_number
+from divaug.reproduction.content import recipe_in, to_number
+from divaug.reproduction.examination_record import ExaminationRecord
 from divaug.reproduction.records import (
     CostRecord,
     EpochRecord,
     FewLabels,
     MeasurementRecord,
     RunRecord,
-    recipe_in,
 )
 
 __all__ = ["Record", "from_text", "to_text"]

@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from divaug.reporting.table import duration
-from divaug.reproduction.examined import ExaminationRecord
+from divaug.reproduction.examination_record import ExaminationRecord
 from divaug.reproduction.machines import machine_of
 from divaug.reproduction.methods import method
 from divaug.reproduction.origins import command_of, origin, short_commit, versions_of

@@ -8,7 +8,7 @@ RESULTS/costs/…-HASH.json              time and memory of a step on a machine
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -24,17 +24,7 @@ __all__ = [
     "FewLabels",
     "MeasurementRecord",
     "RunRecord",
-    "recipe_in",
 ]
-
-
-def recipe_in(content: Mapping[str, Any]) -> Recipe:
-    """A recipe from a record; fields that are newer than the record get their default."""
-    known = {field.name for field in fields(Recipe)}
-    unknown = sorted(content.keys() - known)
-    if unknown:
-        raise ValueError(f"the recipe has fields that are not known here: {', '.join(unknown)}")
-    return Recipe(**content)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from divaug.measuring import measured_epochs
 from divaug.recipes import Recipe
-from divaug.reproduction.examined import ExaminationRecord
+from divaug.reproduction.examination_record import ExaminationRecord
 from divaug.reproduction.formats import Record, from_text, to_text
 from divaug.reproduction.identity import cell_hash, step_hash
 from divaug.reproduction.records import CostRecord, MeasurementRecord, RunRecord

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from divaug.reproduction.drawing import Point, scatter
 from divaug.reproduction.examination import ExamineJob
-from divaug.reproduction.examined import ExaminationRecord
+from divaug.reproduction.examination_record import ExaminationRecord
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import place_of
@@ -48,25 +48,33 @@ def _analyse(findings: Findings) -> Outcome:
         TARGET.name,
         TARGET.title,
         choice_sheets(row, records, titles, where),
-        tuple(d for name, several in found.items() for d in _draw(findings, row, name, several)),
+        tuple(
+            drawing
+            for name, several in found.items()
+            for drawing in _draw(row, name, findings.title(row, name), several, titles)
+        ),
         empty=not records,
     )
 
 
 def _draw(
-    findings: Findings, row: str, name: str, records: list[ExaminationRecord]
+    row: str,
+    name: str,
+    trained_with: str,
+    records: list[ExaminationRecord],
+    titles: Mapping[str, str],
 ) -> list[Drawing]:
     """Accuracy against diversity of what the rules keep, by a method's longest trained networks."""
     last = [one for one in records if one.epochs == records[-1].epochs]
-    points = _points(last, {rule: findings.title(row, of) for rule, of in _METHOD_OF.items()})
+    points = _points(last, titles)
     if not points:
         return []
     figure = scatter(
         points, "Variance Diversity of the kept, evaluation mode", "kept and classified right, %"
     )
     title = (
-        f"What the rules keep, by networks trained with {findings.title(row, name)} for "
-        f"{last[0].epochs} epochs (n = {len(last)}), {row}"
+        f"What the rules keep, by networks trained with {trained_with} for {last[0].epochs} epochs "
+        f"(n = {len(last)}), {row}"
     )
     return [Drawing(f"kept-{name}", title, f"{title}: a point for each rule", figure)]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from divaug.choices import SETTLED, Candidates, Choice
-from divaug.reproduction.examined import ExaminationRecord
+from divaug.reproduction.examination_record import ExaminationRecord
 from divaug.reproduction.sheets import Column, Sheet, number
 from divaug.reproduction.summaries import summarize
 from divaug.ways import JUDGE, WAYS

@@ -1,6 +1,5 @@
 """The record of an examination, and its content as text holds it."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,10 +7,10 @@ from typing import Any
 from divaug.choices import Candidates, Choice
 from divaug.examining import Examination
 from divaug.recipes import Recipe
+from divaug.reproduction.content import recipe_in, to_count, to_number
 from divaug.reproduction.identity import examination_hash
-from divaug.reproduction.records import recipe_in
 
-__all__ = ["ExaminationRecord", "to_number"]
+__all__ = ["ExaminationRecord"]
 
 _NAMES = ("space", "way", "rule")
 
@@ -61,15 +60,15 @@ class ExaminationRecord:
         """
         found = content["values"]
         values = Examination(
-            _count(found["images"]),
+            to_count(found["images"]),
             tuple(Candidates(**_numbers(one)) for one in found["candidates"]),
             tuple(Choice(**_numbers(one)) for one in found["choices"]),
         )
         return ExaminationRecord(
             recipe_in(content["recipe"]),
-            _count(content["epochs"]),
+            to_count(content["epochs"]),
             values,
-            _count(content["train_images"]),
+            to_count(content["train_images"]),
             content["environment"],
             content["fingerprint"],
         )
@@ -78,18 +77,3 @@ class ExaminationRecord:
 def _numbers(content: Mapping[str, Any]) -> dict[str, Any]:
     """The same with a number for all but the names; null is none."""
     return {key: one if key in _NAMES else to_number(one) for key, one in content.items()}
-
-
-def to_number(value: object) -> float:
-    """A number of a record; null is none."""
-    if value is None:
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"a number was expected, got {value!r}")
-    return float(value)
-
-
-def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise TypeError(f"a number of things was expected, got {value!r}")
-    return value
