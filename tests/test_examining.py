@@ -390,6 +390,21 @@ def test_the_command_leaves_a_record_of_the_checkpoint(run, tmp_path):
     assert call(*words).exit_code == 0  # without a record it is shown
 
 
+def test_data_that_was_moved_is_found_where_it_is_said_to_be(run, tmp_path):
+    folder, data = run
+    moved, kept = tmp_path / "moved.npz", data.read_bytes()
+    moved.write_bytes(kept)
+    data.unlink()
+    try:
+        words = ("examine", folder, "--images", 8, "--results", tmp_path, "--device", "cpu")
+        result = call(*words)
+        assert "say where the data is now with --data" in str(result.exception)
+        assert call(*words, "--data", moved).exit_code == 0
+    finally:
+        data.write_bytes(kept)
+    assert [one.values.images for one in examinations(tmp_path)] == [8]
+
+
 def test_fewer_images_do_not_take_the_place_of_more(run, tmp_path):
     words = ("examine", run[0], "--results", tmp_path, "--device", "cpu")
     for images, kept in ((8, 8), (12, 12), (0, 24)):

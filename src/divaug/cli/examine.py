@@ -66,10 +66,11 @@ def _examine(
     from divaug.reproduction.work import Shelf
 
     opened, store = open_run(run), read_store(results)
-    own = opened.trained_on.existing_path() if opened.trained_on else None
-    where = data or (Path(own) if own else None)
+    if data is None and opened.trained_on is not None:
+        own = opened.trained_on.existing_path()
+        data = Path(own) if own else None
     # As `reproduce` reads it, so that the record is known to be of the same data as its others.
-    found, about = Shelf(where, store.fingerprints(), _say).get(opened.recipe)
+    found, about = Shelf(data, store.fingerprints(), _say).get(opened.recipe)
     refuse_fewer(store, opened, images or about["train_images"])
     record = examination(opened, found, about, images=images, device=device, say=_say)
     _say(f"wrote {save(results, record)}")
