@@ -51,3 +51,49 @@ def test_rows_are_named_in_their_order_from_above():
 )
 def test_the_legend_names_what_is_drawn_and_nothing_else(rows, names):
     assert legend(dots(rows, "accuracy")) == names
+
+
+FAR_BELOW = Values("none", [90.2, 90.4])
+NEAR = (*ROWS, Values("TrivialAugment", [96.2]))
+
+
+def edge(figure):
+    """What stands at the edge of the axis: marker, row, text."""
+    (axes,) = figure.axes
+    arrows = [line for line in axes.lines if line.get_marker() in "<>"]
+    return [
+        (a.get_marker(), int(a.get_ydata()[0]), t.get_text())
+        for a, t in zip(arrows, axes.texts, strict=True)
+    ]
+
+
+def test_a_row_far_from_all_others_is_named_at_the_edge_it_lies_beyond():
+    below = dots((FAR_BELOW, *NEAR), "accuracy")
+    above = dots((*NEAR, Values("all", [104.0])), "accuracy")
+    assert edge(below) == [("<", 0, "90.30")]
+    assert edge(above) == [(">", 4, "104.00")]
+    for figure in (below, above):
+        low, high = figure.axes[0].get_xlim()
+        assert 93 < low < 94
+        assert 97.4 < high < 98
+        assert legend(figure) == ["one seed", "mean", "the paper", "beyond the axis"]
+    # The row keeps its place and name, and no dot of it is drawn where it is not.
+    assert below.axes[0].get_yticklabels()[0].get_text() == "none"
+    assert all(row != 0 for _, row in marks(below)["o"])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(NEAR, id="none is far"),
+        pytest.param((FAR_BELOW, *ROWS[1:]), id="three rows: which is the odd one?"),
+        pytest.param((Values("none", [90.2], 90.5), *NEAR), id="the paper has a value there"),
+        pytest.param((FAR_BELOW, Values("far too", [90.3]), *NEAR), id="two are far"),
+        pytest.param(tuple(Values(name, [96.0]) for name in "abcd"), id="all are alike"),
+    ],
+)
+def test_otherwise_every_row_is_on_the_axis(rows):
+    figure = dots(rows, "accuracy")
+    assert not edge(figure)
+    assert "beyond the axis" not in legend(figure)
+    assert {row for _, row in marks(figure)["o"]} == set(range(len(rows)))

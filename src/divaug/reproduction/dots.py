@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
@@ -13,6 +14,9 @@ from divaug.reporting.plots import COLORS, INK, SOFT, draw_axes
 from divaug.reproduction.drawing import LEGEND
 
 __all__ = ["Values", "dots"]
+
+# A row that takes more than this share of the axis for itself is named at its edge instead.
+_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -31,9 +35,22 @@ class Values:
     printed: float | None = None
     place: int | None = None
 
+    @property
+    def marks(self) -> list[float]:
+        """All that is drawn in the row."""
+        return [*self.values, *([] if self.printed is None else [self.printed])]
+
+    @property
+    def color(self) -> str:
+        """Of its dots."""
+        return SOFT if self.place is None else COLORS[self.place % len(COLORS)]
+
 
 def dots(rows: Sequence[Values], x: str) -> Figure:
     """A row for each method: a dot for each seed, a stroke for their mean, the paper beside them.
+
+    One row far from all others is named at the edge of the axis, with its mean, so that the others
+    can be told apart.
 
     Args:
         rows: what is drawn, from above.
@@ -41,30 +58,23 @@ def dots(rows: Sequence[Values], x: str) -> Figure:
     """
     figure, axes = draw_axes(x, "", 1.1 + 0.24 * len(rows))
     axes.grid(visible=False, axis="y")
+    far = _far(rows)
     for i, row in enumerate(rows):
-        color = SOFT if row.place is None else COLORS[row.place % len(COLORS)]
-        axes.plot(
-            row.values,
-            [i] * len(row.values),
-            "o",
-            ms=5.5,
-            mec="white",
-            mew=0.6,
-            color=color,
-            zorder=3,
-        )
-        if len(row.values) > 1:
-            axes.plot(fmean(row.values), i, "|", ms=13, mew=1.6, color=color, zorder=4)
-        if row.printed is not None:
-            axes.plot(row.printed, i, "D", ms=5, mfc="none", mec=INK, mew=1.0, zorder=5)
+        if i != far:
+            _draw_row(axes, i, row)
+    if far is not None:
+        _name_at_edge(axes, far, rows)
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.xaxis.set_major_locator(MaxNLocator(7))
     marks: dict[str, dict[str, Any]] = {"one seed": {"marker": "o", "color": SOFT, "ms": 5.5}}
-    if any(len(row.values) > 1 for row in rows):
+    near = [row for i, row in enumerate(rows) if i != far]
+    if any(len(row.values) > 1 for row in near):
         marks["mean"] = {"marker": "|", "color": SOFT, "ms": 11, "mew": 1.6}
-    if any(row.printed is not None for row in rows):
+    if any(row.printed is not None for row in near):
         marks["the paper"] = {"marker": "D", "mfc": "none", "mec": INK, "ms": 5}
+    if far is not None:
+        marks["beyond the axis"] = {"marker": _arrow(rows, far), "color": SOFT, "ms": 5.5}
     figure.legend(
         [Line2D([], [], ls="", **mark) for mark in marks.values()],
         list(marks),
@@ -74,3 +84,53 @@ def dots(rows: Sequence[Values], x: str) -> Figure:
         **LEGEND,
     )
     return figure
+
+
+def _far(rows: Sequence[Values]) -> int | None:
+    """The row without which the axis is less than half as long; None where there is none."""
+
+    def length(drawn: Sequence[Values]) -> float:
+        marks = [mark for row in drawn for mark in row.marks]
+        return max(marks) - min(marks)
+
+    # Of few rows none is the odd one out. What the paper has beside a row is never hidden.
+    if len(rows) < 4:
+        return None
+    without = {
+        i: length([*rows[:i], *rows[i + 1 :]])
+        for i, row in enumerate(rows)
+        if row.printed is None and row.values
+    }
+    nearest = min(without, key=without.__getitem__, default=None)
+    return nearest if nearest is not None and without[nearest] < _SHARE * length(rows) else None
+
+
+def _draw_row(axes: Axes, i: int, row: Values) -> None:
+    line: dict[str, Any] = {"color": row.color, "ls": ""}
+    seeds = [i] * len(row.values)
+    axes.plot(row.values, seeds, marker="o", ms=5.5, mec="white", mew=0.6, zorder=3, **line)
+    if len(row.values) > 1:
+        axes.plot(fmean(row.values), i, marker="|", ms=13, mew=1.6, zorder=4, **line)
+    if row.printed is not None:
+        axes.plot(row.printed, i, marker="D", ms=5, mfc="none", mec=INK, mew=1.0, ls="", zorder=5)
+
+
+def _arrow(rows: Sequence[Values], far: int) -> str:
+    """The marker that points to where a far row lies."""
+    others = [mark for i, row in enumerate(rows) if i != far for mark in row.marks]
+    return "<" if rows[far].values[0] < min(others) else ">"
+
+
+def _name_at_edge(axes: Axes, far: int, rows: Sequence[Values]) -> None:
+    """An arrow at the edge of the axis, and the mean of what lies beyond it."""
+    row, arrow = rows[far], _arrow(rows, far)
+    left = arrow == "<"
+    edge, side = (0.015, "left") if left else (0.985, "right")
+    # Across in parts of the axis, whatever it shows; down in rows.
+    across = axes.get_yaxis_transform()
+    axes.plot(edge, far, marker=arrow, ms=5.5, color=row.color, ls="", transform=across, zorder=3)
+    text = f"{fmean(row.values):.2f}"
+    inwards = 0.025 if left else -0.025
+    axes.text(
+        edge + inwards, far, text, color=row.color, ha=side, va="center", transform=across, zorder=3
+    )
