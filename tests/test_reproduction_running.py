@@ -17,6 +17,7 @@ import divaug
 from divaug.reproduction.estimates import Estimator, list_jobs
 from divaug.reproduction.jobs import TrainJob, begun
 from divaug.reproduction.measurement import MeasureJob
+from divaug.reproduction.networks import NetworkJob, with_networks
 from divaug.reproduction.options import DEMO_ROW, recipe_of
 from divaug.reproduction.reproduction import list_target, reproduce
 from divaug.reproduction.running import Tally, go_through
@@ -312,7 +313,8 @@ def test_networks_that_are_examined_are_kept_and_then_asked(work):
     states = [row[2] for row in list_target("choice", options, lean).rows]
     assert states == ["to do, its network is needed", "done", "to do", "done"]
     again = reproduce("choice", options, lean).tally
-    assert [label.split()[0] for label in again.done] == ["examine"]
+    assert [label.split()[0] for label in again.done] == ["train", "examine"]
+    assert again.done[0].endswith("seed 0, again for its network")
     assert len(read_store(work.results).examinations) == 2
 
 
@@ -363,6 +365,50 @@ def test_a_network_that_must_be_trained_again_is_no_job_that_is_done(work):
     go_through([MeasureJob(jobs[0].recipe, "randaugment")], work, Tally())
     shutil.rmtree(work.runs)  # nothing is left to measure with it
     assert states() == (["done"] * 3, "Still to do: 0 of 3.")
+
+
+def test_lost_networks_are_trained_again_side_by_side_and_records_stay(work):
+    """Where records alone came along: both networks that measure at once, not one after another."""
+    options = replace(OPTIONS, epochs=1, methods=("randaugment",))
+    scorers = [job_of(name, epochs=1) for name in ("none", "default")]
+    others = job_of("randaugment", epochs=1)
+    go_through([*scorers, others], work, Tally())
+    records = {path: path.read_bytes() for path in (work.results / "runs").iterdir()}
+    shutil.rmtree(work.runs)
+    lines = []
+    tally = reproduce("affinity", options, replace(work, side_by_side=2), say=lines.append).tally
+    again = [f"{job.label}, again for its network" for job in scorers]
+    assert sorted(tally.done[:2]) == sorted(again)
+    assert all(label.startswith("measure ") for label in tally.done[2:])
+    assert len(tally.done) > 2
+    assert not tally.failed
+    for job in scorers:
+        assert job.has_network(work)
+        assert json.loads((job.folder(work) / "side_by_side.json").read_text()) == 2
+    # What is not asked is not trained again, and what was recorded stays to the byte.
+    assert f"there already: {others.label}" in lines
+    assert not others.folder(work).exists()
+    assert {path: path.read_bytes() for path in (work.results / "runs").iterdir()} == records
+    # With all networks at hand and all measured, nothing is left to do.
+    assert reproduce("affinity", options, work).tally.done == []
+
+
+def test_a_lost_network_that_was_half_trained_again_goes_on(work):
+    scorer = job_of("none")
+    go_through([scorer], work, Tally())
+    before = lines_of(work)
+    shutil.rmtree(work.runs)
+    job = NetworkJob(scorer.recipe)
+    late = replace(work, until=time.time())
+    assert job.execute(late, Shelf(work.data)) is End.TIME_UP
+    assert not scorer.has_network(work)
+    assert with_networks([scorer], {scorer.hash}) == [job]
+    assert job.execute(work, Shelf(work.data)) is End.FINISHED
+    assert scorer.has_network(work)
+    first, second = json.loads((scorer.folder(work) / "environment.json").read_text())
+    assert first["step"] == 0
+    assert second["step"] > 0
+    assert lines_of(work) == before
 
 
 def test_a_measurement_records_a_finished_run_before_it_trains_it_again(work):

@@ -9,8 +9,9 @@ from divaug.examining import examine_run
 from divaug.recipes import Recipe
 from divaug.reproduction.examination_record import ExaminationRecord
 from divaug.reproduction.identity import examination_hash
-from divaug.reproduction.jobs import TrainJob, epochs_trained, make_network
+from divaug.reproduction.jobs import TrainJob, epochs_trained
 from divaug.reproduction.machines import portable
+from divaug.reproduction.networks import make_network
 from divaug.reproduction.store import Store, save
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training.distributed import Processes

@@ -1,4 +1,4 @@
-"""Jobs: train a cell; those that ask a network, or time steps, have files of their own."""
+"""Jobs: train a cell. Those that bring back a network, ask one or time steps have their files."""
 
 import math
 import shutil
@@ -11,7 +11,7 @@ from divaug.recipes import Recipe
 from divaug.reproduction.condensing import condense, note_neighbours
 from divaug.reproduction.identity import run_hash
 from divaug.reproduction.methods import SCORERS
-from divaug.reproduction.store import Store, read_store, save
+from divaug.reproduction.store import Store, save
 from divaug.reproduction.watching import Watch
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training import checkpoints, train
@@ -23,8 +23,7 @@ __all__ = [
     "TrainJob",
     "begun",
     "epochs_trained",
-    "make_network",
-    "trained_again",
+    "reached_end",
 ]
 
 
@@ -98,7 +97,7 @@ class TrainJob:
     def has_network(self, work: Work) -> bool:
         """Whether the run has ended and its network is still there."""
         folder = self.folder(work)
-        ended = _reached_end(folder, self.recipe)
+        ended = reached_end(folder, self.recipe)
         return ended and bool(checkpoints.find(folder / "checkpoints"))
 
     def execute(self, work: Work, shelf: Shelf) -> End:
@@ -122,7 +121,7 @@ class TrainJob:
         begun = (folder / "recipe.json").is_file()
         # How often a run is logged may have changed since; the run goes on as it began.
         recipe = read_recipe(folder) if begun else self.recipe
-        if _reached_end(folder, recipe):
+        if reached_end(folder, recipe):
             return End.FINISHED
         if folder.exists() and not begun:  # a start that came to nothing
             _check_unbegun(folder)
@@ -144,36 +143,10 @@ class TrainJob:
         return End.FINISHED
 
 
-def make_network(recipe: Recipe, work: Work, shelf: Shelf) -> End:
-    """Train a network where it is not at hand; a record that is there stays as it is."""
-    training = TrainJob(recipe)
-    folder = training.folder(work)
-    if training.has_network(work):
-        return End.FINISHED
-    recorded = training.done(read_store(work.results))
-    if _reached_end(folder, recipe):
-        # Its network was removed: nothing is left that could go on.
-        if not recorded:
-            training.record(work, shelf)
-            recorded = True
-        shutil.rmtree(folder)
-    end = training.train(work, shelf)
-    if end is End.FINISHED and not recorded:
-        training.record(work, shelf)
-    return end
-
-
 def begun(jobs: Sequence[Job], work: Work) -> dict[str, int]:
     """Hash → whole epochs, of trainings that would go on where they stopped."""
     trainings = [job for job in jobs if isinstance(job, TrainJob)]
     return {job.hash: done for job in trainings if (done := job.epochs_done(work))}
-
-
-def trained_again(jobs: Sequence[Job], store: Store, work: Work) -> set[str]:
-    """Hashes of recorded runs whose network is gone, and is needed by a job to come."""
-    wanted = [job.needs for job in jobs if job.needs is not None and not job.done(store)]
-    needed = [TrainJob(recipe) for recipe in dict.fromkeys(wanted)]
-    return {job.hash for job in needed if job.done(store) and not job.has_network(work)}
 
 
 def epochs_trained(folder: Path, until: float = math.inf) -> int:
@@ -182,7 +155,8 @@ def epochs_trained(folder: Path, until: float = math.inf) -> int:
     return max((line["epoch"] + 1 for line in lines if line["step"] <= until), default=0)
 
 
-def _reached_end(folder: Path, recipe: Recipe) -> bool:
+def reached_end(folder: Path, recipe: Recipe) -> bool:
+    """Whether a run has trained all its epochs."""
     return epochs_trained(folder) == recipe.epochs
 
 

@@ -6,8 +6,9 @@ from typing import ClassVar
 from divaug.measuring import measure_run, measured_epochs
 from divaug.recipes import Recipe
 from divaug.reproduction.identity import measurement_hash
-from divaug.reproduction.jobs import TrainJob, make_network
+from divaug.reproduction.jobs import TrainJob
 from divaug.reproduction.machines import portable
+from divaug.reproduction.networks import make_network
 from divaug.reproduction.records import MeasurementRecord
 from divaug.reproduction.store import Store, save
 from divaug.reproduction.work import End, Shelf, Work

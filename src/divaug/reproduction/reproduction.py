@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from divaug.reproduction.estimates import Estimator, list_jobs
-from divaug.reproduction.jobs import Job, begun, trained_again
+from divaug.reproduction.jobs import Job, begun
+from divaug.reproduction.networks import trained_again, with_networks
 from divaug.reproduction.options import Options
 from divaug.reproduction.outcomes import Outcome
 from divaug.reproduction.running import Tally, go_through
 from divaug.reproduction.store import read_store
 from divaug.reproduction.targets import TARGETS, target
+from divaug.reproduction.targets.base import Plan, Target
 from divaug.reproduction.work import End, Work
 from divaug.reproduction.writing import write_outcome
 from divaug.tables import Table
@@ -57,12 +59,19 @@ def reproduce(
     """
     chosen, tally = target(name), Tally()
     for stage in chosen.stages:
-        plan = chosen.plan(options, read_store(work.results), work.device, eager=work.eager)
-        go_through(stage(plan), work, tally, say)
+        store = read_store(work.results)
+        plan = chosen.plan(options, store, work.device, eager=work.eager)
+        again = trained_again(_all_jobs(chosen, plan), store, work)
+        go_through(with_networks(stage(plan), again), work, tally, say)
         if tally.end is not End.FINISHED:
             break
     outcome, files = redraw(name, options, work.results, out)
     return Reproduced(outcome, tally, files)
+
+
+def _all_jobs(chosen: Target, plan: Plan) -> list[Job]:
+    """The jobs of all stages, as far as they are known now."""
+    return [job for stage in chosen.stages for job in stage(plan)]
 
 
 def redraw(
@@ -99,7 +108,7 @@ def list_target(name: str, options: Options, work: Work, machine: str | None = N
     """
     chosen, store = target(name), read_store(work.results)
     plan = chosen.plan(options, store, work.device, eager=work.eager)
-    jobs: list[Job] = [job for stage in chosen.stages for job in stage(plan)]
+    jobs = _all_jobs(chosen, plan)
     waiting = any(not job.done(store) for job in chosen.stages[0](plan))
     later = chosen.later if waiting else ""
     estimator = Estimator(store, work.device, machine)
