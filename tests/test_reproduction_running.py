@@ -1,5 +1,6 @@
 """Lists of jobs: nothing twice, nothing lost, an end in time."""
 
+import importlib
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from PIL import Image
 
 import divaug
 from divaug.reproduction.estimates import Estimator, list_jobs
+from divaug.reproduction.examination import ExamineJob
 from divaug.reproduction.jobs import TrainJob, begun
 from divaug.reproduction.measurement import MeasureJob
 from divaug.reproduction.networks import NetworkJob, with_networks
@@ -507,3 +509,29 @@ def test_a_folder_of_images_is_refused(tmp_path):
     recipe = replace(job_of().recipe, dataset=str(tmp_path))
     with pytest.raises(ValueError, match="is a folder of images"):
         Shelf(None).get(recipe)
+
+
+@pytest.mark.parametrize(
+    ("module", "work_of"), [("measurement", "measure_run"), ("examination", "examine_run")]
+)
+def test_a_record_names_the_sources_that_its_work_began_with(work, monkeypatch, module, work_of):
+    """Measurements take minutes; a commit made meanwhile is not theirs."""
+    home = importlib.import_module(f"divaug.reproduction.{module}")
+    real_work, real_place, commit = getattr(home, work_of), home.environment, ["first"]
+
+    def worked(*args, **kwargs):
+        commit.append("made meanwhile")
+        return real_work(*args, **kwargs)
+
+    monkeypatch.setattr(home, work_of, worked)
+    monkeypatch.setattr(home, "environment", lambda *a: real_place(*a) | {"commit": commit[-1]})
+    scorer = job_of("divaug", epochs=1)
+    job = {
+        "measurement": MeasureJob(scorer.recipe, "default"),
+        "examination": ExamineJob(scorer.recipe),
+    }[module]
+    assert job.execute(work, Shelf(work.data)) is End.FINISHED
+    store = read_store(work.results)
+    (record,) = [*store.measurements.values(), *store.examinations.values()]
+    assert commit == ["first", "made meanwhile"]
+    assert record.environment["commit"] == "first"

@@ -48,15 +48,11 @@ def examination(
         ValueError: other data.
     """
     opened.refuse_other(data)
+    # Before the work: sources may get another commit while it is done.
+    place = portable(environment(Hardware.choose(device, "float32", eager=True), Processes()))
     values = examine_run(opened, data=data, images=images, device=device, say=say)
-    hardware = Hardware.choose(device, "float32", eager=True)
     return ExaminationRecord(
-        opened.recipe,
-        _epochs(opened),
-        values,
-        about["train_images"],
-        portable(environment(hardware, Processes())),
-        about["fingerprint"],
+        opened.recipe, _epochs(opened), values, about["train_images"], place, about["fingerprint"]
     )
 
 

@@ -64,16 +64,14 @@ class MeasureJob:
             return end
         folder = TrainJob(self.scorer).folder(work)
         data, about = shelf.get(self.scorer)
+        # Before the work: sources may get another commit while it is done.
+        hardware = Hardware.choose(work.device, self.scorer.precision, eager=True)
+        place = portable(environment(hardware, Processes()))
         found = measure_run(
             folder, [self.augmenter], data=data, views=self.views, device=work.device
         )
-        hardware = Hardware.choose(work.device, self.scorer.precision, eager=True)
         record = MeasurementRecord(
-            self.scorer,
-            self.augmenter,
-            found[self.augmenter],
-            portable(environment(hardware, Processes())),
-            about["fingerprint"],
+            self.scorer, self.augmenter, found[self.augmenter], place, about["fingerprint"]
         )
         save(work.results, record)
         return End.FINISHED
