@@ -86,6 +86,7 @@ def test_a_row_far_from_all_others_is_named_at_the_edge_it_lies_beyond():
     "rows",
     [
         pytest.param(NEAR, id="none is far"),
+        pytest.param((Values("a", [90.0]), Values("b", [96.0])), id="two rows"),
         pytest.param((FAR_BELOW, *ROWS[1:]), id="three rows: which is the odd one?"),
         pytest.param((Values("none", [90.2], 90.5), *NEAR), id="the paper has a value there"),
         pytest.param((FAR_BELOW, Values("far too", [90.3]), *NEAR), id="two are far"),
@@ -97,3 +98,9 @@ def test_otherwise_every_row_is_on_the_axis(rows):
     assert not edge(figure)
     assert "beyond the axis" not in legend(figure)
     assert {row for _, row in marks(figure)["o"]} == set(range(len(rows)))
+
+
+def test_rows_that_nothing_was_run_of_count_for_nothing():
+    empty = tuple(Values(name, []) for name in "abc")
+    assert not edge(dots((*empty, FAR_BELOW), "accuracy"))
+    assert edge(dots((*empty, FAR_BELOW, *NEAR), "accuracy")) == [("<", 3, "90.30")]

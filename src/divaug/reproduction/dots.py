@@ -94,15 +94,15 @@ def _far(rows: Sequence[Values]) -> int | None:
         return max(marks) - min(marks)
 
     # Of few rows none is the odd one out. What the paper has beside a row is never hidden.
-    if len(rows) < 4:
+    if sum(bool(row.marks) for row in rows) < 4:
         return None
     without = {
         i: length([*rows[:i], *rows[i + 1 :]])
         for i, row in enumerate(rows)
         if row.printed is None and row.values
     }
-    nearest = min(without, key=without.__getitem__, default=None)
-    return nearest if nearest is not None and without[nearest] < _SHARE * length(rows) else None
+    odd = min(without, key=without.__getitem__, default=None)
+    return odd if odd is not None and without[odd] < _SHARE * length(rows) else None
 
 
 def _draw_row(axes: Axes, i: int, row: Values) -> None:
