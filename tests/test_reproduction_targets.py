@@ -323,6 +323,51 @@ def test_a_ratio_to_nothing_is_none_and_not_called_missing():
         assert NOT_RUN not in row
 
 
+def trained(augmenter, seed, space, accuracy):
+    """A record that no run wrote, with the paper's recipe for CIFAR-10 but for its space."""
+    recipe = replace(recipe_of(PAPER_ROW, augmenter, seed, Options()), space=space)
+    run = made_run(recipe.epochs)
+    last = replace(run.epochs[-1], test_accuracy=accuracy)
+    return replace(run, recipe=recipe, epochs=(*run.epochs[:-1], last))
+
+
+def test_training_with_other_ranges_stands_beside_training_with_the_papers():
+    runs = [
+        *(trained("random", seed, "paper", 0.97) for seed in (0, 1, 2)),
+        *(trained("divaug", seed, "paper", 0.971 + 0.001 * seed) for seed in (0, 1)),
+        *(trained("random", seed, "released", 0.96 + 0.001 * seed) for seed in (0, 1, 2)),
+        *(trained("divaug", seed, "released", 0.95 + 0.001 * seed) for seed in (0, 1, 2)),
+        trained("random", 0, "uda", 0.5),  # no space that examinations look at
+    ]
+    one = examined(200)
+    store = Store(runs={run.hash: run for run in runs}, examinations={one.hash: one})
+    outcome = TARGETS["choice"].outcome(Options(), store)
+    (sheet,) = [sheet for sheet in outcome.sheets if sheet.name == "training"]
+    papers, released = sheet.rows
+    assert (papers["space"], papers["chance_runs"], papers["choice_runs"]) == ("paper", 3, 2)
+    assert papers["chance"].mean == pytest.approx(0.97)
+    assert papers["difference"].mean == pytest.approx(0.0015)  # of seeds 0 and 1, 2 has no partner
+    assert (papers["pairs"], papers["holds"]) == (2, "undecided")
+    assert (released["space"], released["pairs"], released["holds"]) == ("released", 3, "no")
+    assert released["difference"].mean == pytest.approx(-0.01)
+    (listed,) = [sheet for sheet in outcome.sheets if sheet.name == "runs"]
+    assert {row["hash"] for row in listed.rows} == {run.hash for run in runs[:-1]}
+    # Asked for by name, the other space is the first, and stands there once.
+    asked = TARGETS["choice"].outcome(Options(changes=("space=released",)), store)
+    (sheet,) = [sheet for sheet in asked.sheets if sheet.name == "training"]
+    assert [row["space"] for row in sheet.rows] == ["released", "paper"]
+    assert sheet.rows[0] == released
+
+
+def test_spaces_that_nobody_trained_with_are_shown_as_not_run():
+    one = examined(200)
+    outcome = TARGETS["choice"].outcome(Options(), Store(examinations={one.hash: one}))
+    (sheet,) = [sheet for sheet in outcome.sheets if sheet.name == "training"]
+    assert [row[0] for row in sheet.table().rows] == ["paper", "released"]
+    assert all(row[1] == row[3] == row[5] == row[7] == NOT_RUN for row in sheet.table().rows)
+    assert "runs" not in [sheet.name for sheet in outcome.sheets]
+
+
 def test_loss_diversity_is_the_methods_own_training_loss(work, done):
     rows = read_csv(work, "affinity", "affinity")
     assert [row["network"] for row in rows] == ["no augmentation"] * 3 + [

@@ -9,10 +9,11 @@ from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job
 from divaug.reproduction.methods import place_of
 from divaug.reproduction.options import recipe_of
-from divaug.reproduction.outcomes import Drawing, Outcome, provenance
+from divaug.reproduction.outcomes import Drawing, Outcome, provenance, runs_sheet
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Plan, Target, cells
 from divaug.reproduction.targets.choice_sheets import choice_sheets, choices_of
+from divaug.reproduction.targets.choice_training import trained_runs, training_sheet
 from divaug.ways import JUDGE
 
 __all__ = ["TARGET"]
@@ -44,10 +45,12 @@ def _analyse(findings: Findings) -> Outcome:
         (findings.title(row, name), one) for name, several in found.items() for one in several
     ]
     where = provenance([], examined=[one for _, one in records])
+    runs = trained_runs(findings, row)
+    sheets = [*choice_sheets(row, records, titles, where), training_sheet(findings, row)]
     return Outcome(
         TARGET.name,
         TARGET.title,
-        choice_sheets(row, records, titles, where),
+        (*sheets, *([runs_sheet(runs)] if runs else [])),
         tuple(
             drawing
             for name, several in found.items()

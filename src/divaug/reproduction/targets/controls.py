@@ -8,7 +8,7 @@ from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
 from divaug.reproduction.summaries import Summary
 from divaug.reproduction.verdicts import above_zero, enough
 
-__all__ = ["CONTROLS", "better_claim", "controls_sheet", "points"]
+__all__ = ["CONTROLS", "ENOUGH", "better_claim", "controls_sheet", "points"]
 
 #: As many views as DivAug trains on, without a choice or with one by chance.
 CONTROLS = ("randaugment-xS", "trivialaugment-xS", "random")
@@ -24,7 +24,8 @@ _NOTE = (
     "Accuracy of DivAug (k-means++) less that of a control that trains on as many views of each "
     "image, in points: mean ± sample standard deviation over so many pairs of runs with one seed."
 )
-_ENOUGH = (
+#: What the column of pairs to decide says.
+ENOUGH = (
     "Pairs to decide: how many it would take in all, for or against, did mean and spread stay what "
     "they are; from so few pairs an order of magnitude. None is given where it is decided, for a "
     "single pair, and beyond a thousand."
@@ -79,5 +80,5 @@ def controls_sheet(
             }
             for row, name, one in found
         ),
-        tuple(note for note in (_NOTE, BOUND, _ENOUGH, where) if note),
+        tuple(note for note in (_NOTE, BOUND, ENOUGH, where) if note),
     )

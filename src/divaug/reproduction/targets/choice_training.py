@@ -1,0 +1,94 @@
+"""DivAug against a choice by chance where both train with other ranges of magnitudes."""
+
+from dataclasses import replace
+from typing import Any
+
+from divaug.examining import SPACES
+from divaug.reproduction.findings import Findings
+from divaug.reproduction.outcomes import BOUND, VERDICTS, provenance
+from divaug.reproduction.records import RunRecord
+from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
+from divaug.reproduction.targets.controls import ENOUGH
+from divaug.reproduction.verdicts import above_zero, enough
+
+__all__ = ["trained_runs", "training_sheet"]
+
+_CHANCE, _CHOICE = "random", "divaug"
+
+
+def _accuracy(key: str, name: str, *, sign: bool = False) -> Column:
+    return Column(key, name, lambda s: s.show(2, 100, sign=sign), NOT_RUN, True)
+
+
+_COLUMNS = (
+    Column("space", "space"),
+    _accuracy("chance", "by chance, %"),
+    number("chance_runs", "n"),
+    _accuracy("choice", "DivAug (k-means++), %"),
+    number("choice_runs", "n"),
+    _accuracy("difference", "DivAug less chance", sign=True),
+    number("pairs", "pairs"),
+    Column("holds", "DivAug is better"),
+    number("enough", "pairs to decide"),
+)
+_NOTE = (
+    "Test accuracy of the last epoch where both draw their candidates from a space, mean ± sample "
+    "standard deviation over n seeds; differences over pairs of runs with one seed, in points. The "
+    "first space is the one that all other tables are of; "
+    "`divaug reproduce random-baseline --set space=NAME` trains with another."
+)
+
+
+def training_sheet(findings: Findings, row: str) -> Sheet:
+    """What training with candidates from each space comes to, and which of the two is ahead.
+
+    Args:
+        findings: the records.
+        row: dataset and network.
+    """
+    notes = (_NOTE, BOUND, ENOUGH, provenance(trained_runs(findings, row)))
+    return Sheet(
+        "training",
+        f"Training with each space, {row}",
+        _COLUMNS,
+        tuple(_line(one, row, space) for space, one in _by_space(findings, row).items()),
+        tuple(text for text in notes if text),
+    )
+
+
+def trained_runs(findings: Findings, row: str) -> list[RunRecord]:
+    """The runs behind the table."""
+    return [
+        run
+        for one in _by_space(findings, row).values()
+        for name in (_CHANCE, _CHOICE)
+        for run in one.runs(row, name)
+    ]
+
+
+def _by_space(findings: Findings, row: str) -> dict[str, Findings]:
+    """Space → the records through options that ask for it; the row's own space first."""
+    options = findings.options
+    own = findings.recipe(row, _CHOICE).space
+    return {
+        space: replace(
+            findings, options=replace(options, changes=(*options.changes, f"space={space}"))
+        )
+        for space in dict.fromkeys((own, *SPACES))
+    }
+
+
+def _line(findings: Findings, row: str, space: str) -> dict[str, Any]:
+    chance, choice = (findings.accuracy(row, name) for name in (_CHANCE, _CHOICE))
+    difference = findings.difference(row, _CHOICE, _CHANCE)
+    return {
+        "space": space,
+        "chance": chance,
+        "chance_runs": chance.n if chance else 0,
+        "choice": choice,
+        "choice_runs": choice.n if choice else 0,
+        "difference": difference,
+        "pairs": difference.n if difference else 0,
+        "holds": VERDICTS[above_zero(difference)],
+        "enough": enough(difference),
+    }
