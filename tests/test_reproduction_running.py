@@ -441,6 +441,13 @@ def test_jobs_side_by_side_leave_the_same_records_and_one_may_fail(work, tmp_pat
     assert {run.side_by_side for run in read_store(alone.results).runs.values()} == {1}
 
 
+def test_a_run_that_a_measurement_trains_has_the_device_to_itself(work):
+    scorer = job_of("none", epochs=1)
+    measurement = MeasureJob(scorer.recipe, "default")
+    go_through([measurement], replace(work, side_by_side=2), Tally())
+    assert read_store(work.results).runs[scorer.hash].side_by_side == 1
+
+
 def test_a_run_without_neighbours_has_none_whatever_number_was_allowed(work):
     jobs = [job_of("none", seed, epochs=1) for seed in (0, 1)]
     for job in jobs:  # one of two is there when the second is asked for

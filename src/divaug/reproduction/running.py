@@ -62,7 +62,7 @@ def go_through(
     known = store.fingerprints()
     together = [job for job in waiting if not job.alone] if work.side_by_side > 1 else []
     alone = [job for job in waiting if job not in together]
-    _one_by_one(alone, work, tally, Shelf(work.data, known, say), say)
+    _one_by_one(alone, replace(work, side_by_side=1), tally, Shelf(work.data, known, say), say)
     # What is left may be fewer than asked for: a run without neighbours has its time to itself.
     most = max(1, min(work.side_by_side, len(together)))
     _side_by_side(together, replace(work, side_by_side=most), tally, known, say)
