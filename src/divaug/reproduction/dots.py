@@ -67,8 +67,14 @@ def dots(rows: Sequence[Values], x: str) -> Figure:
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.xaxis.set_major_locator(MaxNLocator(7))
-    marks: dict[str, dict[str, Any]] = {"one seed": {"marker": "o", "color": SOFT, "ms": 5.5}}
+    _explain(figure, rows, far)
+    return figure
+
+
+def _explain(figure: Figure, rows: Sequence[Values], far: int | None) -> None:
+    """A legend of the marks that are there."""
     near = [row for i, row in enumerate(rows) if i != far]
+    marks: dict[str, dict[str, Any]] = {"one seed": {"marker": "o", "color": SOFT, "ms": 5.5}}
     if any(len(row.values) > 1 for row in near):
         marks["mean"] = {"marker": "|", "color": SOFT, "ms": 11, "mew": 1.6}
     if any(row.printed is not None for row in near):
@@ -83,7 +89,6 @@ def dots(rows: Sequence[Values], x: str) -> Figure:
         handletextpad=0.2,
         **LEGEND,
     )
-    return figure
 
 
 def _far(rows: Sequence[Values]) -> int | None:

@@ -5,19 +5,18 @@ from typing import Any
 
 from divaug.examining import SPACES
 from divaug.reproduction.findings import Findings
-from divaug.reproduction.outcomes import BOUND, VERDICTS, provenance
+from divaug.reproduction.outcomes import BOUND, provenance
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
-from divaug.reproduction.targets.controls import ENOUGH
-from divaug.reproduction.verdicts import above_zero, enough
+from divaug.reproduction.targets.controls import ENOUGH, lead, lead_columns
 
 __all__ = ["trained_runs", "training_sheet"]
 
 _CHANCE, _CHOICE = "random", "divaug"
 
 
-def _accuracy(key: str, name: str, *, sign: bool = False) -> Column:
-    return Column(key, name, lambda s: s.show(2, 100, sign=sign), NOT_RUN, True)
+def _accuracy(key: str, name: str) -> Column:
+    return Column(key, name, lambda s: s.show(2, 100), NOT_RUN, True)
 
 
 _COLUMNS = (
@@ -26,10 +25,7 @@ _COLUMNS = (
     number("chance_runs", "n"),
     _accuracy("choice", "DivAug (k-means++), %"),
     number("choice_runs", "n"),
-    _accuracy("difference", "DivAug less chance", sign=True),
-    number("pairs", "pairs"),
-    Column("holds", "DivAug is better"),
-    number("enough", "pairs to decide"),
+    *lead_columns("DivAug less chance"),
 )
 _NOTE = (
     "Test accuracy of the last epoch where both draw their candidates from a space, mean ± sample "
@@ -80,15 +76,11 @@ def _by_space(findings: Findings, row: str) -> dict[str, Findings]:
 
 def _line(findings: Findings, row: str, space: str) -> dict[str, Any]:
     chance, choice = (findings.accuracy(row, name) for name in (_CHANCE, _CHOICE))
-    difference = findings.difference(row, _CHOICE, _CHANCE)
     return {
         "space": space,
         "chance": chance,
         "chance_runs": chance.n if chance else 0,
         "choice": choice,
         "choice_runs": choice.n if choice else 0,
-        "difference": difference,
-        "pairs": difference.n if difference else 0,
-        "holds": VERDICTS[above_zero(difference)],
-        "enough": enough(difference),
+        **lead(findings.difference(row, _CHOICE, _CHANCE)),
     }

@@ -1,6 +1,7 @@
 """DivAug against the controls that train on as many views of an image, seed by seed."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.outcomes import BOUND, VERDICTS, Claim
@@ -8,18 +9,18 @@ from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
 from divaug.reproduction.summaries import Summary
 from divaug.reproduction.verdicts import above_zero, enough
 
-__all__ = ["CONTROLS", "ENOUGH", "better_claim", "controls_sheet", "points"]
+__all__ = [
+    "CONTROLS",
+    "ENOUGH",
+    "better_claim",
+    "controls_sheet",
+    "lead",
+    "lead_columns",
+    "points",
+]
 
 #: As many views as DivAug trains on, without a choice or with one by chance.
 CONTROLS = ("randaugment-xS", "trivialaugment-xS", "random")
-_COLUMNS = (
-    Column("row", "dataset and network"),
-    Column("control", "control"),
-    Column("difference", "DivAug less it", lambda s: s.show(2, 100, sign=True), NOT_RUN, True),
-    number("pairs", "pairs"),
-    Column("holds", "DivAug is better"),
-    number("enough", "pairs to decide"),
-)
 _NOTE = (
     "Accuracy of DivAug (k-means++) less that of a control that trains on as many views of each "
     "image, in points: mean ± sample standard deviation over so many pairs of runs with one seed."
@@ -29,6 +30,33 @@ ENOUGH = (
     "Pairs to decide: how many it would take in all, for or against, did mean and spread stay what "
     "they are; from so few pairs an order of magnitude. None is given where it is decided, for a "
     "single pair, and beyond a thousand."
+)
+
+
+def lead_columns(less: str) -> tuple[Column, ...]:
+    """The columns of what `lead` gives; `less` is the name of the difference."""
+    return (
+        Column("difference", less, lambda s: s.show(2, 100, sign=True), NOT_RUN, True),
+        number("pairs", "pairs"),
+        Column("holds", "DivAug is better"),
+        number("enough", "pairs to decide"),
+    )
+
+
+def lead(found: Summary | None) -> dict[str, Any]:
+    """DivAug's lead as tables have it: difference in accuracy, pairs, verdict, pairs to decide."""
+    return {
+        "difference": found,
+        "pairs": found.n if found else 0,
+        "holds": VERDICTS[above_zero(found)],
+        "enough": enough(found),
+    }
+
+
+_COLUMNS = (
+    Column("row", "dataset and network"),
+    Column("control", "control"),
+    *lead_columns("DivAug less it"),
 )
 
 
@@ -62,9 +90,6 @@ def controls_sheet(
         names: of the controls.
         where: a note on runs that no other table of the target shows.
     """
-    found = [
-        (row, name, findings.difference(row, "divaug", name)) for row in rows for name in names
-    ]
     return Sheet(
         "controls",
         "DivAug against controls with as many views",
@@ -73,12 +98,10 @@ def controls_sheet(
             {
                 "row": row,
                 "control": findings.title(row, name),
-                "difference": one,
-                "pairs": one.n if one else 0,
-                "holds": VERDICTS[above_zero(one)],
-                "enough": enough(one),
+                **lead(findings.difference(row, "divaug", name)),
             }
-            for row, name, one in found
+            for row in rows
+            for name in names
         ),
         tuple(note for note in (_NOTE, BOUND, ENOUGH, where) if note),
     )
