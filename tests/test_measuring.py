@@ -69,6 +69,21 @@ def test_measures_follow_their_definitions_image_by_image(network):
     assert found.loss_diversity == pytest.approx(sum(loss) / 12, rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("name", "views", "passes"),
+    [("default", 4, [12 * 4, 8 * 4]), ("default", 100, [12 * 85, 12 * 15, 8 * 100]),
+     ("divaug", 8, [12 * 8, 8 * 8])],
+)  # fmt: skip
+def test_calls_share_passes_of_the_network_up_to_a_size(name, views, passes):
+    """Views of one image at a time would leave a GPU idle, all at once might not fit it."""
+    network, seen = models.build("tiny-resnet-8", 4, 1, seed=1).eval(), []
+    make = maker(name, models.build("tiny-resnet-8", 4, 1, seed=1).eval())
+    network.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
+    measure(network, DATA, make, DEFAULT, CPU, views=views)
+    clean = seen.pop()
+    assert (seen, clean) == (passes, len(DATA.test_images))
+
+
 class Noting:
     """An augmenter of one view that changes nothing, and notes for what it was called."""
 

@@ -28,6 +28,10 @@ __all__ = ["Measurement", "measure", "measure_run", "measured_epochs"]
 # Epochs at which a schedule is measured; PBA's are of 17 and 14 policies, one after the other.
 _PHASES = 10
 
+# Views in one pass of the network, of several calls where each makes few: what DivAug scores at
+# once with the paper's settings. Smaller passes leave a GPU waiting for launches.
+_AT_ONCE = 1024
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -149,13 +153,15 @@ def _views(
             f"got {views}."
         )
     for (images, labels, rows), epoch in _shared_out(part, epochs, batch_size):
-        calls = []
-        for _ in range(views // augment.views):
+        once = partial(augment, images, labels, index=rows, epoch=epoch)
+        each, passes = max(1, _AT_ONCE // (len(rows) * augment.views)), []
+        calls = views // augment.views
+        for first in range(0, calls, each):
             with hardware.autocast():
-                augmented, _labels = augment(images, labels, index=rows, epoch=epoch)
-            logits = _logits(network, augmented, hardware)
-            calls.append(logits.view(len(rows), augment.views, -1))
-        yield images, labels, torch.cat(calls, 1)
+                augmented = torch.cat([once()[0] for _ in range(first, min(first + each, calls))])
+            passes.append(_logits(network, augmented, hardware))
+        by_call = torch.cat(passes).view(calls, len(rows), augment.views, -1)
+        yield images, labels, by_call.transpose(0, 1).flatten(1, 2)
 
 
 def _shared_out(part: Part, epochs: Sequence[int], batch_size: int) -> Iterator[tuple[Batch, int]]:
