@@ -11,6 +11,7 @@ from divaug.recipes import Recipe
 
 __all__ = [
     "ENGINE",
+    "NEUTRAL",
     "cell_hash",
     "cost_hash",
     "examination_hash",
@@ -24,9 +25,9 @@ __all__ = [
 #: Raised when a change of the sources makes an old recipe give other numbers.
 ENGINE = 1
 
-# How often something is looked at or saved, and by how many hands, changes no number; targets train
-# in one process, which has no BatchNorm statistics to share.
-_NEUTRAL = {
+#: Fields of a recipe that decide no number: how often something is looked at or saved, and by how
+#: many hands; targets train in one process, which has no BatchNorm statistics to share.
+NEUTRAL = {
     "name",
     "evaluate_every",
     "checkpoint_every",
@@ -34,7 +35,7 @@ _NEUTRAL = {
     "num_workers",
     "sync_batchnorm",
 }
-_ESSENTIAL = {one.name: one.default for one in fields(Recipe) if one.name not in _NEUTRAL}
+_ESSENTIAL = {one.name: one.default for one in fields(Recipe) if one.name not in NEUTRAL}
 # What the time of a step does not hang on.
 _TIMELESS = {"seed", "epochs", "train_images", "learning_rate", "weight_decay", "momentum"}
 

@@ -7,6 +7,8 @@ from types import MappingProxyType
 from divaug import recipes
 from divaug.operations.checks import unknown_name
 from divaug.recipes import FAMILIES, LABELS, ROWS, Recipe
+from divaug.reproduction.identity import NEUTRAL
+from divaug.training.progress import counted
 
 __all__ = [
     "DEMO_ROW",
@@ -90,13 +92,18 @@ class Options:
 
     @property
     def shrunk(self) -> str:
-        """In words, how these runs differ from the paper's; empty where they do not."""
+        """In words, how these runs differ from the paper's; empty where they do not.
+
+        Example:
+            >>> Options(epochs=1, changes=("checkpoint_every=25", "weight_decay=0")).shrunk
+            '1 epoch, weight_decay=0'
+        """
         parts = []
         if self.epochs is not None:
-            parts.append(f"{self.epochs} epochs")
+            parts.append(counted(self.epochs, "epoch"))
         if self.scale < 1:
             parts.append(f"{self.scale:g} of the training images")
-        parts += self.changes
+        parts += [one for one in self.changes if one.split("=")[0].strip() not in NEUTRAL]
         return ", ".join(parts)
 
 
