@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -351,6 +352,81 @@ def test_a_measurement_trains_a_lost_network_again_and_leaves_its_record(work, l
     assert checkpoints.find(scorer.folder(work) / "checkpoints")
 
 
+def other_data(work, tmp_path):
+    """The same images under the same name, with labels that say something else."""
+    with np.load(work.data) as content:
+        arrays = dict(content)
+    arrays["y_train"] = arrays["y_train"][::-1]
+    path = tmp_path / "other.npz"
+    np.savez(path, **arrays)
+    return replace(work, data=path, results=tmp_path / "others")
+
+
+@pytest.mark.parametrize("lost", [None, "checkpoints"])
+def test_a_run_that_was_trained_on_other_data_is_not_taken_for_one_of_these(work, tmp_path, lost):
+    """A finished run in a shared folder of runs, found again by its hash, which has no data."""
+    scorer = job_of("none", epochs=1)
+    assert scorer.execute(work, Shelf(work.data)) is End.FINISHED
+    if lost:
+        shutil.rmtree(scorer.folder(work) / lost)
+    files = {path: path.read_bytes() for path in work.runs.rglob("*") if path.is_file()}
+    other, tally = other_data(work, tmp_path), Tally()
+    go_through([scorer, MeasureJob(scorer.recipe, "default")], other, tally)
+    assert len(tally.failed) == 2
+    for message in tally.failed.values():
+        assert "was trained on" in message
+        assert "another folder of runs (--runs)" in message
+    assert not other.results.exists()
+    assert {path: path.read_bytes() for path in work.runs.rglob("*") if path.is_file()} == files
+    elsewhere = replace(other, runs=tmp_path / "elsewhere")
+    assert scorer.execute(elsewhere, Shelf(other.data)) is End.FINISHED
+
+
+def test_an_older_checkpoint_is_not_taken_for_the_network_a_run_ended_with(work, monkeypatch):
+    """Killed between its last epoch and the tidying, then the last checkpoint is cut short."""
+    job, shelf = job_of("none", checkpoint_every=1), Shelf(work.data)
+    with monkeypatch.context() as patch:
+        patch.setattr("divaug.reproduction.jobs._trim", lambda *_: None)
+        assert job.execute(work, shelf) is End.FINISHED
+    older, last = checkpoints.find(job.folder(work) / "checkpoints")
+    assert job.has_network(work)
+    measurement = MeasureJob(job.recipe, "default")
+    assert measurement.execute(work, shelf) is End.FINISHED
+    (path,) = (work.results / "measurements").iterdir()
+    expected = json.loads(path.read_text())["values"]
+    path.unlink()
+    network = last / "model.safetensors"
+    network.write_bytes(network.read_bytes()[:-100])
+    assert checkpoints.load(older)
+    assert not job.has_network(work)
+    assert measurement.execute(work, shelf) is End.FINISHED
+    assert json.loads(path.read_text())["values"] == expected
+    assert len(checkpoints.find(job.folder(work) / "checkpoints")) == 1
+
+
+def test_a_run_that_was_killed_after_its_last_epoch_is_tidied_up(work, monkeypatch):
+    job, shelf = job_of("none", checkpoint_every=1), Shelf(work.data)
+    with monkeypatch.context() as patch:
+        patch.setattr("divaug.reproduction.jobs._trim", lambda *_: None)
+        job.train(work, shelf)
+    assert len(checkpoints.find(job.folder(work) / "checkpoints")) == 2
+    assert job.execute(work, shelf) is End.FINISHED
+    assert len(checkpoints.find(job.folder(work) / "checkpoints")) == 1
+    assert job.has_network(work)
+
+
+def test_a_damaged_number_of_neighbours_is_named(work):
+    job, shelf = job_of("none", epochs=1), Shelf(work.data)
+    job.train(work, shelf)
+    path = job.folder(work) / "side_by_side.json"
+    path.write_text("")
+    with pytest.raises(ValueError, match=r"side_by_side\.json is damaged: it must hold how many"):
+        job.execute(work, shelf)
+    path.write_text("2")
+    assert job.execute(work, shelf) is End.FINISHED
+    assert read_store(work.results).runs[job.hash].side_by_side == 2
+
+
 def test_a_network_that_must_be_trained_again_is_no_job_that_is_done(work):
     options = replace(OPTIONS, epochs=1, methods=("randaugment",))
     jobs = [job_of(name, epochs=1) for name in ("none", "randaugment")]
@@ -468,6 +544,29 @@ def test_the_watch_asks_once_and_only_when_it_is_time():
         assert (stop.signal, late.asked) == ("SIGTERM", True)
 
 
+def _command(work, *more):
+    """A reproduction without an end, as a shell starts it."""
+    words = ["reproduce", "supervised", "--row", DEMO_ROW, "--method", "default",
+             "--epochs", "9999", "--scale", OPTIONS.scale, "--set", OPTIONS.changes[0],
+             "--data", work.data, "--runs", work.runs, "--results", work.results,
+             "--device", "cpu", *more]  # fmt: skip
+    source = str(Path(divaug.__file__).parent.parent)
+    environment = os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "divaug", *map(str, words)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _wait_until_saved(work, count):
+    limit = time.time() + 120
+    while len(_saved(work)) < count and time.time() < limit:
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize(
     ("more", "count", "sent", "code"),
     [((), 1, signal.SIGTERM, 143), (("--jobs", 2, "--seeds", 2), 2, signal.SIGINT, 130)],
@@ -475,23 +574,9 @@ def test_the_watch_asks_once_and_only_when_it_is_time():
 )
 def test_a_signal_saves_what_is_under_way(work, more, count, sent, code):
     """The whole command, as a shell starts it; as a terminal's Ctrl-C the signal goes to all."""
-    words = ["reproduce", "supervised", "--row", DEMO_ROW, "--method", "default",
-             "--epochs", "9999", "--scale", OPTIONS.scale, "--set", OPTIONS.changes[0],
-             "--data", work.data, "--runs", work.runs, "--results", work.results,
-             "--device", "cpu", *more]  # fmt: skip
-    source = str(Path(divaug.__file__).parent.parent)
-    environment = os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "divaug", *map(str, words)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = _command(work, *more)
     try:
-        limit = time.time() + 120
-        while len(_saved(work)) < count and time.time() < limit:
-            time.sleep(0.05)
+        _wait_until_saved(work, count)
         os.killpg(process.pid, sent)
         output, _ = process.communicate(timeout=60)
     finally:
@@ -502,6 +587,55 @@ def test_a_signal_saves_what_is_under_way(work, more, count, sent, code):
     for folder in work.runs.iterdir():
         last = checkpoints.find(folder / "checkpoints")[-1]
         assert checkpoints.load(last).step >= 12
+
+
+@dataclass
+class Ending:
+    """A process that Ctrl-C in a terminal ends: the signal goes to all of them."""
+
+    reached: list
+    exitcode: int = -signal.SIGINT
+
+    def is_alive(self):
+        if not self.reached:
+            self.reached.append(self)
+            signal.raise_signal(signal.SIGINT)
+        return False
+
+    def terminate(self):
+        """It has ended."""
+
+    join = terminate
+
+
+def test_a_signal_that_comes_as_the_last_runs_end_is_not_forgotten(work, monkeypatch):
+    reached = []
+    monkeypatch.setattr("divaug.reproduction.running._begin", lambda *_: Ending(reached))
+    lines, tally = [], Tally()
+    jobs = [job_of("none", seed) for seed in range(3)]
+    go_through(jobs, replace(work, side_by_side=2), tally, lines.append)
+    assert tally.end is End.SIGINT
+    assert not tally.failed, "a run that was interrupted has not failed"
+    assert len(lines) == 2, "nothing further begins"
+
+
+def test_runs_save_and_leave_when_their_parent_is_gone(work):
+    """Nobody would know of them: neither the next command nor the times of runs beside them."""
+    process = _command(work, "--jobs", 2, "--seeds", 2)
+    try:
+        _wait_until_saved(work, 2)
+        seen = {folder: _last_step(folder) for folder in work.runs.iterdir()}
+        process.kill()
+        process.communicate(timeout=60)  # the pipe is closed once the last of them has left
+    finally:
+        process.kill()
+    assert len(seen) == 2
+    for folder, step in seen.items():
+        assert _last_step(folder) >= step
+
+
+def _last_step(folder):
+    return checkpoints.load(checkpoints.find(folder / "checkpoints")[-1]).step
 
 
 def _saved(work):

@@ -34,9 +34,14 @@ def test_the_bound_is_students(freedom):
     assert student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), abs=1e-4)
 
 
-def test_between_two_entries_the_bound_is_the_stricter():
-    for freedom in (1.5, 11, 14, 45, 1000):
-        assert stats.t.ppf(0.975, freedom) <= student(freedom) <= student(math.floor(freedom))
+def test_between_two_entries_the_bound_is_hardly_stricter_and_never_more_lenient():
+    for freedom in (1.5, 2.7, 3.2, 3.5, 11, 14, 16, 24, 45, 63, 1000, 1e9):
+        exact = stats.t.ppf(0.975, freedom)
+        assert exact - 1e-4 <= student(freedom) <= student(math.floor(freedom))
+        if freedom > 3:
+            assert student(freedom) == pytest.approx(exact, rel=5e-3)
+        if freedom > 10:
+            assert student(freedom) == pytest.approx(exact, abs=3e-4)
 
 
 def expected(statistic, p):

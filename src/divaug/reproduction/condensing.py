@@ -11,6 +11,7 @@ from divaug.reproduction.identity import split_mark
 from divaug.reproduction.machines import portable
 from divaug.reproduction.methods import method
 from divaug.reproduction.records import EpochRecord, FewLabels, RunRecord
+from divaug.training.files import replace_text
 from divaug.training.runs import read_metrics, read_recipe
 from divaug.training.splits import SPLIT, Split
 
@@ -56,12 +57,20 @@ def note_neighbours(folder: Path, count: int) -> None:
     """Write down how many runs share the device; times of such runs are not to be compared."""
     folder.mkdir(parents=True, exist_ok=True)
     most = max(count, _neighbours(folder))
-    (folder / _NEIGHBOURS).write_text(json.dumps(most) + "\n", encoding="utf-8")
+    replace_text(folder / _NEIGHBOURS, json.dumps(most) + "\n")
 
 
 def _neighbours(folder: Path) -> int:
     path = folder / _NEIGHBOURS
-    return int(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else 1
+    if not path.is_file():
+        return 1
+    try:
+        return int(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"{path} is damaged: it must hold how many runs shared the device; write that number "
+            "into it, or remove the folder to train the run again."
+        ) from None
 
 
 def _epoch(line: Mapping[str, Any], chooses: bool) -> EpochRecord:

@@ -16,6 +16,7 @@ from divaug.reproduction.watching import Watch
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training import checkpoints, train
 from divaug.training.progress import counted
+from divaug.training.provenance import load_recorded, read_data_record
 from divaug.training.runs import read_metrics, read_recipe
 
 __all__ = [
@@ -95,10 +96,13 @@ class TrainJob:
         return epochs_trained(folder, checkpoints.step_of(found[-1])) if found else 0
 
     def has_network(self, work: Work) -> bool:
-        """Whether the run has ended and its network is still there."""
+        """Whether the run has ended and the network that it ended with is there, and whole."""
         folder = self.folder(work)
-        ended = reached_end(folder, self.recipe)
-        return ended and bool(checkpoints.find(folder / "checkpoints"))
+        if not reached_end(folder, self.recipe):
+            return False
+        # An older checkpoint will not do: what is asked of it would pass for the last one's.
+        newest, _ = checkpoints.load_latest(folder / "checkpoints")
+        return newest is not None and epochs_trained(folder, newest.step) == self.recipe.epochs
 
     def execute(self, work: Work, shelf: Shelf) -> End:
         """Train from the start or from the last checkpoint, then write the record."""
@@ -111,8 +115,30 @@ class TrainJob:
         return end
 
     def record(self, work: Work, shelf: Shelf) -> None:
-        """Write the record of the run, which must have reached its end."""
+        """Write the record of the run, which must have reached its end.
+
+        Raises:
+            ValueError: the run was trained on other data.
+        """
+        self.refuse_other(work, shelf)
         save(work.results, condense(self.folder(work), shelf.get(self.recipe)[1]))
+
+    def refuse_other(self, work: Work, shelf: Shelf) -> None:
+        """Refuse data that the run in its folder, where there is one, was not trained on.
+
+        Raises:
+            ValueError: it is other data.
+        """
+        folder = self.folder(work)
+        own = read_data_record(folder)
+        if own is None:
+            return
+        _, now = load_recorded(self.recipe, shelf.get(self.recipe)[0])
+        if not now.is_same(own):
+            raise ValueError(
+                f"the run in {folder} was trained on {own}, and not on {now}; give that data "
+                "(--data), or another folder of runs (--runs)."
+            )
 
     def train(self, work: Work, shelf: Shelf) -> End:
         """Train from the start or from the last checkpoint; writes no record."""
@@ -122,6 +148,7 @@ class TrainJob:
         # How often a run is logged may have changed since; the run goes on as it began.
         recipe = read_recipe(folder) if begun else self.recipe
         if reached_end(folder, recipe):
+            _trim(folder, 1)  # one that was killed after its last epoch has more
             return End.FINISHED
         if folder.exists() and not begun:  # a start that came to nothing
             _check_unbegun(folder)

@@ -46,14 +46,19 @@ class NetworkJob:
 
 
 def make_network(recipe: Recipe, work: Work, shelf: Shelf) -> End:
-    """Train a network where it is not at hand; a record that is there stays as it is."""
+    """Train a network where it is not at hand; a record that is there stays as it is.
+
+    Raises:
+        ValueError: a run in its folder was trained on other data.
+    """
     training = TrainJob(recipe)
     folder = training.folder(work)
+    training.refuse_other(work, shelf)
     if training.has_network(work):
         return End.FINISHED
     recorded = training.done(read_store(work.results))
     if reached_end(folder, recipe):
-        # Its network was removed: nothing is left that could go on.
+        # Its network was removed or is damaged: nothing is left that could go on.
         if not recorded:
             training.record(work, shelf)
             recorded = True

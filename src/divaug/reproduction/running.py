@@ -2,7 +2,9 @@
 
 import multiprocessing
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -113,10 +115,15 @@ def _side_by_side(
                 say(f"[{len(jobs) - len(waiting)}/{len(jobs)}] {job.label}")
                 running.append((job, _begin(job, work, known)))
             time.sleep(_WAIT)
-            for job, process in [pair for pair in running if not pair[1].is_alive()]:
+            ended = [pair for pair in running if not pair[1].is_alive()]
+            if stop.signal:  # before they are judged: a terminal's Ctrl-C may have ended them too
+                tally.end = End[stop.signal]
+            for job, process in ended:
                 running.remove((job, process))
                 process.join()
                 _note_exit(job, process.exitcode, tally, say)
+        if stop.signal:  # one that came while the last of them ended is not forgotten
+            tally.end = End[stop.signal]
 
 
 def _begin(job: Job, work: Work, known: Mapping[str, str]) -> BaseProcess:
@@ -131,7 +138,16 @@ def _begin(job: Job, work: Work, known: Mapping[str, str]) -> BaseProcess:
 def _child(job: Job, work: Work, known: dict[str, str]) -> None:
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C is for the parent, which passes it on
+    threading.Thread(target=_follow_parent, daemon=True).start()
     sys.exit(job.execute(work, Shelf(work.data, known)).code)
+
+
+def _follow_parent() -> None:
+    """Save and leave when the parent is gone: nobody would know of this run, nor wait for it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _note_exit(job: Job, code: int | None, tally: Tally, say: Callable[[str], None]) -> None:

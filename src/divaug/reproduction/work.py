@@ -103,7 +103,7 @@ class Shelf:
             if self._known.get(recipe.dataset, mark) != mark:
                 raise ValueError(
                     f"the records are of other data under the name {recipe.dataset!r}; give that, "
-                    "or another folder of records (--results)."
+                    "or other folders for records (--results) and runs (--runs)."
                 )
             self._whole[recipe.dataset] = (found, mark)
         whole, mark = self._whole[recipe.dataset]
