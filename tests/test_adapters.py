@@ -87,6 +87,16 @@ def test_a_mapping_keeps_its_order_and_repeats_what_has_an_entry_for_each_image(
     assert all(batch[name] is before[name] for name in before)  # the loader's batch is not changed
 
 
+@pytest.mark.parametrize("rows", [(1, 4, 2), (1, 3, 2), (3, 3, 2), (0, 0, 0)])
+def test_tensors_of_variable_length_belong_to_their_images(rows):
+    """Boxes, for instance: also where one image happens to have as many as there are images."""
+    boxes = [torch.full((n, 4), float(i)) for i, n in enumerate(rows)]
+    found = Fields().augment(Shown(), (images_of(3), torch.zeros(3), boxes))[2]
+    assert [id(one) for one in found] == [id(one) for one in boxes for _ in range(2)]
+    pair = Fields().augment(Shown(), (images_of(2), torch.zeros(2), [torch.zeros(2, 5), None]))[2]
+    assert (pair[0].shape, pair[1]) == ((4, 5), None)
+
+
 def test_numbers_and_epoch_reach_the_augmenter_and_numbers_leave_the_batch():
     augment, numbers = Shown(), torch.tensor([7, 8, 9])
     out = Fields(index=2).augment(augment, (images_of(3), torch.zeros(3), numbers, "x"), epoch=4)
@@ -132,6 +142,8 @@ def test_with_numbers_the_place_in_the_batch_does_not_matter():
         ({"index": 0}, "must be different ones"),
         ({"keep": (1,)}, "must be different ones"),
         ({"keep": (None,)}, r"`keep\[0\]` must be a position or a key"),
+        ({"keep": 2}, r"`keep` must be a tuple.*write keep=\(2,\)"),
+        ({"images": "x", "labels": "y", "keep": "mask"}, r"got 'mask'.*write keep=\('mask',\)"),
     ],
 )
 def test_fields_that_cannot_be(fields, message):

@@ -41,6 +41,12 @@ class Fields:
 
     def __post_init__(self) -> None:
         roles = {"images": self.images, "labels": self.labels, "index": self.index}
+        if not isinstance(self.keep, tuple | list):
+            raise TypeError(
+                f"`keep` must be a tuple of positions or keys, got {self.keep!r}; for a single one "
+                f"write keep=({self.keep!r},)."
+            )
+        object.__setattr__(self, "keep", tuple(self.keep))
         kept = {f"keep[{place}]": at for place, at in enumerate(self.keep)}
         absent = {name for name in ("labels", "index") if roles[name] is None}
         given = {name: at for name, at in (roles | kept).items() if name not in absent}
@@ -62,7 +68,8 @@ class Fields:
 
         Images and labels are what the augmenter returns. Everything else that has an entry for
         each image (tensors, lists and tuples, also those within) is repeated image by image, as
-        labels are; what has none is left as it is.
+        labels are; what has none is left as it is. A list of as many tensors as there are images
+        is one entry for each of them, unless each of its tensors has itself an entry for each.
 
         Args:
             augment: `DivAug`, `Views` or another augmenter.
@@ -162,7 +169,10 @@ def _repeated(part: Any, num_images: int, views: int) -> Any:
         return {name: _repeated(each, num_images, views) for name, each in part.items()}
     if type(part) not in (tuple, list):
         return part
-    if len(part) == num_images and not any(_has_entries(each, num_images) for each in part):
+    tensors = [each for each in part if isinstance(each, Tensor)]
+    # Of variable length, as boxes are, one of them may happen to have as many rows.
+    inner = bool(tensors) and all(_has_entries(each, num_images) for each in tensors)
+    if len(part) == num_images and not inner:
         return type(part)(each for each in part for _ in range(views))
     return type(part)(_repeated(each, num_images, views) for each in part)
 
