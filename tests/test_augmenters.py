@@ -220,6 +220,28 @@ def test_a_foreign_state_is_refused():
         Views().load_state_dict({"step": 1})
 
 
+def test_a_state_that_is_refused_changes_nothing():
+    augment = Views(seed=3)
+    for bad in ({"step": 2**63, "seed": 0}, {"step": 5, "seed": "0"}):
+        with pytest.raises((TypeError, ValueError)):
+            augment.load_state_dict(bad)
+        assert augment.state_dict() == {"step": 0, "seed": 3}
+    augment.load_state_dict({"step": 2**63 - 1, "seed": 4})
+    assert augment.state_dict() == {"step": 2**63 - 1, "seed": 4}
+
+
+def test_a_record_of_other_operations_is_refused_also_before_the_first_call(images):
+    other = Views(policies.Uniform("uda"), num_views=2)
+    other(images)
+    augment = Views(policies.Uniform(), num_views=2)
+    augment.load_record_state(other.record_state())  # its own operations are not known yet
+    with pytest.raises(ValueError, match=r"of the same operations: it has .*CropBilinear.* and"):
+        augment(images)
+    for bad in ({"a": 1}, ["names"], "names"):
+        with pytest.raises(ValueError, match=r"must hold \['applied', 'asked', .*`record_state`"):
+            Views().load_record_state(bad)
+
+
 @pytest.mark.parametrize("name", AUGMENTERS)
 def test_those_that_ask_the_model_are_named(name, images):
     one, asked = settings(dataset="cifar10", total_epochs=10), []

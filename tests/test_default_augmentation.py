@@ -14,6 +14,7 @@ from divaug.default_augmentation import (
     plain,
     svhn,
 )
+from divaug.photometric import Photometric
 from divaug.randomness import Stream
 from tests.reference import default_loops, samples
 
@@ -149,10 +150,13 @@ def test_dtype_and_memory_format_change_nothing_but_the_rounding(dtype, channels
     ({"mean": (float("nan"),), "std": (0.1,)}, r"`mean` must lie in \[0, 1\]"),
     ({"mean": (0.5,), "std": (0.1,), "flip": "x"}, "`flip` must be a number"),
     ({"mean": (0.5,), "std": (0.1,), "flip": 1.5}, r"\[0, 1\]"),
-    ({"mean": (0.5,), "std": (0.1,), "padding": -1}, "negative"),
+    ({"mean": (0.5,), "std": (0.1,), "padding": -1}, r"`padding` must be in \[0, 8192\].*got -1"),
+    ({"mean": (0.5,), "std": (0.1,), "padding": 2**70}, r"`padding` must be in \[0, 8192\]"),
     ({"mean": (0.5,), "std": (0.1,), "padding": 4.0}, "`padding` must be an int"),
     ({"mean": (0.5,), "std": (0.1,), "cutout": True}, "`cutout` must be an int"),
-    ({"mean": (0.5,), "std": (0.1,), "cutout": -1}, "negative"),
+    ({"mean": (0.5,), "std": (0.1,), "cutout": -1}, r"`cutout` must be in \[0, 8192\].*got -1"),
+    ({"mean": (0.5,), "std": (0.1,), "cutout": 2**70}, r"`cutout` must be in \[0, 8192\]"),
+    ({"mean": (0.5,), "std": (0.1,), "photometric": Photometric()}, "with three channels.*of 1;"),
 ])  # fmt: skip
 def test_wrong_settings_are_refused(settings, message):
     with pytest.raises((TypeError, ValueError), match=message):

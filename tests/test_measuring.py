@@ -1,5 +1,7 @@
 """Measures of an augmenter against the definitions, image by image."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -186,6 +188,9 @@ def test_a_run_can_be_opened_at_its_end_or_at_a_checkpoint(tmp_path):
     assert opened.checkpoint.step == result.step
     older = checkpoints.find(tmp_path / "run" / "checkpoints")[0]
     assert open_run(older).checkpoint.step == 6
+    shutil.copytree(tmp_path / "run", tmp_path / "copy", ignore=shutil.ignore_patterns("step-*"))
+    with pytest.raises(ValueError, match="has no checkpoint to use: they are gone"):
+        open_run(tmp_path / "copy")
     network = opened.network(toy_data(), CPU)
     for name, tensor in network.state_dict().items():
         assert torch.equal(tensor, opened.checkpoint.model[name])

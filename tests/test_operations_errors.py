@@ -31,10 +31,14 @@ def test_images_that_are_no_tensor(images):
 
 
 @pytest.mark.parametrize(
-    "dtype", [torch.int64, torch.int8, torch.float64, torch.bool, torch.complex64], ids=str
-)
-def test_images_of_another_type(dtype):
-    refused(TypeError, ["images", "uint8", dtype], IMAGES.to(dtype), "Invert")
+    ("dtype", "remedy"),
+    [(torch.int64, " .to(torch.uint8)."), (torch.int8, " .to(torch.uint8)."),
+     (torch.float64, " .float()."), (torch.bool, " .mul(255).to(torch.uint8)."),
+     (torch.complex64, " .to(torch.uint8).")],
+    ids=str,
+)  # fmt: skip
+def test_images_of_another_type(dtype, remedy):
+    refused(TypeError, ["images", "uint8", dtype, remedy], IMAGES.to(dtype), "Invert")
 
 
 @pytest.mark.parametrize("shape", [(), (6,), (6, 8), (3, 6, 8), (1, 4, 3, 6, 8)], ids=str)

@@ -124,3 +124,11 @@ def test_any_value_is_rounded_to_the_nearest_byte(value, dtype):
     byte = int((image.float() * 255 + 0.5).floor().item())
     wanted = (torch.tensor(255 - byte).float() / 255).to(dtype)
     assert apply(image, "Invert").item() == wanted.item()
+
+
+def test_no_gradient_flows_through_bytes():
+    """That of images which an operation leaves as they are would pass for the operation's."""
+    images = floats(torch.float32, "gradient")[:2].requires_grad_()
+    names = [OPERATIONS.index("Invert"), OPERATIONS.index("Rotate")]
+    assert not apply(images, torch.tensor(names), torch.zeros(2)).requires_grad
+    assert images.requires_grad

@@ -337,3 +337,27 @@ def test_identity_changes_nothing():
     candidates, subpolicies = expand(images, 3, policies.Identity())
     assert torch.equal(candidates, images[:, None].expand(1, 3, 3, 4, 4))
     assert subpolicies.shape == (1, 3, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    "policy",
+    [policies.Uniform(), policies.Uniform("uda"), policies.RandAugment(2, 9),
+     policies.AutoAugment(), policies.FastAutoAugment(), policies.PBA(total_epochs=10),
+     policies.TrivialAugment(), policies.SharedLevel(), policies.Identity()],
+    ids=lambda policy: type(policy).__name__,
+)  # fmt: skip
+def test_torchs_default_dtype_changes_no_draw(policy, dtype, tmp_path):
+    expected = draws(policy, samples=300, epoch=3)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        found = draws(policy, samples=300, epoch=3)
+        found.save(tmp_path / "drawn.pt")
+        loaded = type(found).load(tmp_path / "drawn.pt")
+    finally:
+        torch.set_default_dtype(before)
+    assert found.equal(expected)
+    assert loaded.equal(expected)
+    for name in ("argument", "probability", "magnitude"):
+        assert getattr(found, name).dtype == torch.float32

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from divaug.checks import check_number
 from divaug.constants import constant
+from divaug.operations.checks import MAX_SIDE
 from divaug.operations.occlusion import square_mask
 from divaug.photometric import (
     Jitter,
@@ -84,14 +85,21 @@ class DefaultAugmentation:
         for name, side in (("padding", self.padding), ("cutout", self.cutout)):
             if isinstance(side, bool) or not isinstance(side, int):
                 raise TypeError(f"`{name}` must be an int, in pixels, got {side!r}.")
-        if self.padding < 0 or self.cutout < 0:
-            raise ValueError(
-                f"`padding` and `cutout` must not be negative, got {self.padding}, {self.cutout}."
-            )
+            if not 0 <= side <= MAX_SIDE:
+                raise ValueError(
+                    f"`{name}` must be in [0, {MAX_SIDE}], the largest side of an image in pixels, "
+                    f"got {side}."
+                )
         if not isinstance(self.photometric, Photometric | None):
             raise TypeError(
                 "`photometric` must be a divaug.photometric.Photometric, or None for none, got "
                 f"{self.photometric!r}."
+            )
+        if self.photometric and len(self.mean) != 3:
+            raise ValueError(
+                "`photometric` shifts the colours of images with three channels, got `mean` and "
+                f"`std` of {len(self.mean)}; repeat grey images with images.expand(-1, 3, -1, -1) "
+                "and give three values each, or leave it out."
             )
 
     def output_size(self, height: int, width: int) -> tuple[int, int]:

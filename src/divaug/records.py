@@ -70,8 +70,15 @@ class Sums:
         """Totals from what `state` gave, on the CPU.
 
         Raises:
-            ValueError: there are more or fewer numbers than totals.
+            ValueError: it is no such state, or there are more or fewer numbers than totals.
         """
+        wanted = {"names", "asked", *_TOTALS}
+        if not isinstance(state, Mapping) or not wanted <= set(state):
+            held = sorted(map(str, state)) if isinstance(state, Mapping) else repr(state)
+            raise ValueError(
+                f"the state of a record must hold {sorted(wanted)}, got {held}; give what "
+                "`record_state` returned."
+            )
         sums = Sums.zeros(list(state["names"]), torch.device("cpu"))
         sums.asked = bool(state["asked"])
         for name, total in zip(_TOTALS, sums._totals(), strict=True):
@@ -99,14 +106,25 @@ class Sums:
 
     def copy_(self, other: "Sums") -> None:
         """Take over the totals of others with the same names, in place."""
-        if self.names != other.names:
-            raise ValueError(
-                "the record must be of the same operations: it names "
-                f"{len(other.names)} and this augmenter {len(self.names)}."
-            )
+        other.check_names(self.names)
         for mine, theirs in zip(self._totals(), other._totals(), strict=True):
             mine.copy_(theirs)
         self.asked = other.asked
+
+    def check_names(self, names: list[str]) -> None:
+        """Refuse to count the operations of an augmenter that has others.
+
+        Raises:
+            ValueError: the names are not those that are counted here.
+        """
+        if self.names != names:
+            mine = [name for name in self.names if name not in names] or self.names
+            theirs = [name for name in names if name not in self.names] or names
+            raise ValueError(
+                "the record must be of the same operations: it has "
+                f"{', '.join(mine)} and this augmenter {', '.join(theirs)} (of "
+                f"{len(self.names)} and {len(names)}); give the record of this augmenter."
+            )
 
     def _totals(self) -> tuple[Tensor, ...]:
         return (self.applied, self.drawn, self.probability, self.diversity, self.images)

@@ -21,6 +21,10 @@ from divaug.subpolicies import SubPolicies
 __all__ = ["Source", "check_batch", "check_dtype", "repeat_labels"]
 
 
+# Steps are counted in int64.
+_LAST_STEP = 2**63 - 1
+
+
 class Source:
     """Candidates of one batch after the other, the step counted on the device.
 
@@ -110,10 +114,11 @@ class Source:
 
     def _sums_for(self, subpolicies: SubPolicies) -> Sums:
         """The totals, on the device of the sub-policies."""
+        names = [operation.name for operation in subpolicies.operations]
         if self.sums is None:
-            names = [operation.name for operation in subpolicies.operations]
             self.sums = Sums.zeros(names, subpolicies.device)
-        elif self.sums.applied.device != subpolicies.device:
+        self.sums.check_names(names)  # a record that was loaded may be of another policy
+        if self.sums.applied.device != subpolicies.device:
             self.sums = self.sums.to(subpolicies.device)
         return self.sums
 
@@ -133,7 +138,12 @@ class Source:
         return None if self.sums is None else self.sums.state()
 
     def load_record_state(self, state: Mapping[str, Any] | None) -> None:
-        """Continue a record that `record_state` gave; None starts a new one."""
+        """Continue a record that `record_state` gave; None starts a new one.
+
+        Raises:
+            ValueError: it is none, or it is of other operations; where nothing was augmented yet,
+                the first call says so.
+        """
         if state is None:
             self.reset_record()
         elif self.sums is None:
@@ -151,6 +161,8 @@ class Source:
             held = sorted(state) if isinstance(state, Mapping) else type(state).__name__
             raise ValueError(f"the state must hold `step` and `seed`, got {held}.")
         check_whole("step", state["step"], 0)
+        if state["step"] > _LAST_STEP:
+            raise ValueError(f"`step` must be at most {_LAST_STEP}, got {state['step']}.")
         self.seed = check_seed(state["seed"])
         self.step.fill_(state["step"])
 

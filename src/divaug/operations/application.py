@@ -44,7 +44,8 @@ def apply(
 ) -> Tensor:
     """Apply one operation to a batch, or a different one to every image.
 
-    The pixels equal Pillow's to the last bit. Nothing is drawn, clamped or changed in place.
+    The pixels equal Pillow's to the last bit. Nothing is drawn, clamped or changed in place, but
+    for CropBilinear, which cuts no more than leaves a pixel. No gradient flows through it.
 
     Args:
         images: uint8 `[B,C,H,W]` with 1 or 3 channels; or float32, float16 or bfloat16 in [0,1],
@@ -78,7 +79,8 @@ def apply(
         tensor([[255, 254, 253, 252],
                 [  0,   0,   0,   0]], dtype=torch.uint8)
     """
-    check_images(images)
+    # Bytes have no gradient: that of images which happen to stay as they are would mislead.
+    images = check_images(images).detach()
     batch, _, height, width = images.shape
     ids = operation_ids(operation, batch, images.device)
     values = check_argument(argument, ids, max(height, width))

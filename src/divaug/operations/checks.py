@@ -43,7 +43,7 @@ def check_images(images: object, name: str = "images") -> Tensor:
     if images.dtype != torch.uint8 and images.dtype not in FLOAT_DTYPES:
         raise TypeError(
             f"`{name}` must be uint8, or float32, float16 or bfloat16 in [0, 1], "
-            f"got {images.dtype}; convert with .to(torch.uint8)."
+            f"got {images.dtype}; convert with {_dtype_remedy(images)}."
         )
     if images.ndim != 4:
         raise ValueError(
@@ -66,6 +66,13 @@ def check_images(images: object, name: str = "images") -> Tensor:
     return images
 
 
+def _dtype_remedy(images: Tensor) -> str:
+    """How images become what is accepted; of floats in [0, 1] bytes would leave nothing."""
+    if images.is_floating_point():
+        return ".float()"
+    return ".mul(255).to(torch.uint8)" if images.dtype == torch.bool else ".to(torch.uint8)"
+
+
 def _axes_remedy(name: str, axes: int) -> str:
     """What to do with images of that many axes."""
     if axes == 3:
@@ -85,7 +92,7 @@ def _channels_remedy(name: str, shape: torch.Size) -> str:
 
 
 def _check_unit_range(images: Tensor, name: str) -> None:
-    low, high = (float(bound) for bound in images.aminmax())
+    low, high = (float(bound) for bound in images.detach().aminmax())
     if not (low >= 0.0 and high <= 1.0):
         raise ValueError(
             f"float `{name}` must lie in [0, 1], got values from {low!r} to {high!r}; of values "

@@ -158,7 +158,7 @@ class Identity(Policy):
     ) -> SubPolicies:
         """Sub-policies without operations: `[B,E,0]`."""
         shape, device = (len(stream.index), candidates, 0), stream.index.device
-        zero = torch.zeros(shape, device=device)
+        zero = torch.zeros(shape, dtype=torch.float32, device=device)
         return SubPolicies(
             operation=zero.to(torch.int32),
             applied=zero.bool(),

@@ -219,7 +219,7 @@ def finish(
     """Draw sign, place and partner for operations already chosen."""
     _, candidates, slots = chosen.applied.shape
     sign_word, y, x, partner_word = stream.words(Purpose.PLACE, candidates, slots)
-    sign = torch.where(sign_word >= 1 << 31, -1.0, 1.0)
+    sign = 1.0 - 2.0 * (sign_word >= 1 << 31).to(torch.float32)
     partner = _another(partner_word, partners)
     return SubPolicies(
         operation=chosen.integers[..., 0].contiguous(),

@@ -12,6 +12,7 @@ from divaug.training import checkpoints
 from divaug.training.assembly import build_network
 from divaug.training.checkpoints import Checkpoint
 from divaug.training.hardware import Hardware
+from divaug.training.places import lost_checkpoints
 from divaug.training.provenance import DataRecord, load_recorded, read_data_record
 from divaug.training.runs import read_recipe
 
@@ -115,7 +116,8 @@ def open_run(path: str | Path) -> Opened:
     recipe = read_recipe(where)
     found, notes = checkpoints.load_latest(where / "checkpoints")
     if found is None:
-        reason = " ".join(notes).rstrip(".") or "it has written none yet"
+        none = "they are gone" if lost_checkpoints(where, recipe) else "it has written none yet"
+        reason = " ".join(notes).rstrip(".") or none
         raise ValueError(f"the run in {where} has no checkpoint to use: {reason}.")
     last = where / "checkpoints" / f"step-{found.step:08d}"
     return Opened(last, recipe, found, tuple(notes), read_data_record(where))

@@ -9,7 +9,7 @@ from divaug.training.locks import LOCK, Lock
 from divaug.training.metrics import read_metrics
 from divaug.training.runs import read_recipe, read_result
 
-__all__ = ["HARMLESS", "check_folder", "check_place", "is_empty"]
+__all__ = ["HARMLESS", "check_folder", "check_place", "is_empty", "lost_checkpoints"]
 
 #: Fields of a recipe that a resumed run may change: they decide what is written and how fast, and
 #: never what is trained.
@@ -91,17 +91,22 @@ def check_place(folder: Path) -> None:
 
 
 def _check_checkpoints(folder: Path, recipe: Recipe) -> None:
-    """Refuse a run that had saved and has lost it: to start over would cut back its record.
+    """Refuse a run that had saved and has lost it: to start over would cut back its record."""
+    if lost_checkpoints(folder, recipe):
+        raise ValueError(
+            f"the checkpoints of the run in {folder} are gone, and the run is left as it is; bring "
+            f"{folder / 'checkpoints'} back, or move the folder away to start over."
+        )
+
+
+def lost_checkpoints(folder: Path, recipe: Recipe) -> bool:
+    """Whether a run had saved and has no checkpoint any more.
 
     A run that was ended before it came to save anything has nothing to lose.
     """
     where = folder / "checkpoints"
     if where.is_dir() and any(where.iterdir()):
-        return
+        return False
     epochs = [line for line in read_metrics(folder) if line["kind"] == "epoch"]
     due = any((line.get("epoch", 0) + 1) % recipe.checkpoint_every == 0 for line in epochs)
-    if due or (read_result(folder) or {}).get("checkpoint"):
-        raise ValueError(
-            f"the checkpoints of the run in {folder} are gone, and the run is left as it is; bring "
-            f"{where} back, or move the folder away to start over."
-        )
+    return due or bool((read_result(folder) or {}).get("checkpoint"))
