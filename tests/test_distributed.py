@@ -309,6 +309,19 @@ with PlainEntry():
 """
 
 
+@pytest.mark.parametrize("joint", [False, True], ids=["three passes", "one pass"])
+def test_a_shaking_network_sees_unlabelled_images_alike_in_two_processes(tmp_path, joint):
+    """Its noise hangs on places in batches of three sizes, or of three kinds in one batch."""
+    changes = {"augmenter": "trivialaugment-xS", "model": "shake-shake-26-2x96d", "epochs": 1,
+               "epoch_steps": 1, "joint_forward": joint, "confidence": 0.0}  # fmt: skip
+    fill = {"root": str(ROOT), "changes": changes}
+    for count, name in ((1, "one"), (2, "two")):
+        launch(count, SEMI.format(out=str(tmp_path / name), **fill), tmp_path)
+    one, two = (read_metrics(tmp_path / name)[0] for name in ("one", "two"))
+    for name in ("labelled_loss", "unlabelled_loss", "diversity"):
+        assert two[name] == pytest.approx(one[name], rel=1e-4)
+
+
 def test_two_processes_train_on_unlabelled_images_as_one(tmp_path):
     """The annealed loss is divided by what counts in both halves; so are the sums."""
     changes = {"augmenter": "trivialaugment-xS", "ema_decay": 0.5, "epochs": 1}

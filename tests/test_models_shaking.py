@@ -155,7 +155,7 @@ def test_noise_equals_the_hash_in_plain_integers():
 
     seed, step = 0x7123456789ABCDEF, 2**33 + 5
     noise = ShakeNoise(layers=3, draws=2)
-    seed_noise(noise, seed, first_position=7)
+    seed_noise(noise, seed, rank=3, num_ranks=5)
     noise.noise_step.fill_(step)
     for layer, row in enumerate(noise(4)):
         for draw in range(2):
@@ -163,7 +163,7 @@ def test_noise_equals_the_hash_in_plain_integers():
                 state = 0
                 for word in (
                     *(seed % 2**32, seed // 2**32, step % 2**32, step // 2**32),
-                    *(layer * 2 + draw, position + 7),
+                    *(layer * 2 + draw, position + 3 * 4),
                 ):
                     state = mix((state + word + 0x9E3779B9) % 2**32)
                 assert row[draw, position].item() == (state >> 8) / 2**24
@@ -220,22 +220,36 @@ def test_evaluation_is_deterministic_and_changes_no_state(kind):
 
 
 def test_noise_of_an_image_does_not_depend_on_how_many_processes_share_the_batch():
-    whole = noise_of(3, 2, 8, seed=4)
     halves = []
-    for first in (0, 4):
+    for rank in range(2):
         noise = ShakeNoise(3, 2)
-        seed_noise(noise, 4, first_position=first)
-        halves.append(torch.stack(noise(4)))
-    assert torch.equal(torch.cat(halves, dim=2), whole)
+        seed_noise(noise, 4, rank=rank, num_ranks=2)
+        halves.append([torch.stack(noise(size)) for size in (4, 1, 6)])  # of any size
+    whole = ShakeNoise(3, 2)
+    seed_noise(whole, 4)
+    for i, size in enumerate((8, 2, 12)):
+        assert torch.equal(torch.cat([half[i] for half in halves], 2), torch.stack(whole(size)))
+
+
+def test_noise_of_kinds_in_one_batch_does_not_depend_on_the_processes_either():
+    """Each process has its part of every kind, and so not one piece of the whole batch."""
+    whole, kinds = noise_of(2, 3, 4 + 6 + 10, seed=4).split([4, 6, 10], 2), (2, 3, 5)
+    parts = []
+    for rank in range(2):
+        noise = ShakeNoise(2, 3)
+        seed_noise(noise, 4, rank=rank, num_ranks=2, kinds=kinds)
+        parts.append(torch.stack(noise(sum(kinds))).split(list(kinds), 2))
+    for first, second, expected in zip(*parts, whole, strict=True):
+        assert torch.equal(torch.cat([first, second], 2), expected)
 
 
 @pytest.mark.parametrize(
-    ("seed", "first_position", "message"),
-    [(-1, 0, "seed must"), (2**63, 0, "seed must"), (0, -1, "first_position must")],
+    ("seed", "rank", "message"),
+    [(-1, 0, "seed must"), (2**63, 0, "seed must"), (0, -1, "rank must"), (0, 2, "rank must")],
 )
-def test_bad_seeds_are_refused(seed, first_position, message):
+def test_bad_seeds_are_refused(seed, rank, message):
     with pytest.raises(ValueError, match=message):
-        seed_noise(ShakeNoise(1, 1), seed, first_position)
+        seed_noise(ShakeNoise(1, 1), seed, rank=rank, num_ranks=2)
 
 
 @pytest.mark.gpu

@@ -55,8 +55,10 @@ class ShakeNoise(nn.Module):
     Attributes:
         noise_seed: int64, zero-dimensional; see :func:`seed_noise`.
         noise_step: int64, zero-dimensional; training passes so far.
-        first_position: position in the whole batch of this process' first image. It belongs to
-            the process and not to the run, so it is no buffer.
+        rank: which process this is; see :func:`seed_noise`. It belongs to the process and not to
+            the run, so it is no buffer.
+        num_ranks: of how many.
+        kinds: how many images of each kind this process has in a batch that mixes some.
 
     Example:
         >>> noise = ShakeNoise(layers=2, draws=3)
@@ -74,7 +76,8 @@ class ShakeNoise(nn.Module):
         super().__init__()
         self.layers = layers
         self.draws = draws
-        self.first_position = 0
+        self.rank, self.num_ranks = 0, 1
+        self.kinds: tuple[int, ...] = ()
         self.register_buffer("noise_seed", torch.zeros((), dtype=torch.int64))
         self.register_buffer("noise_step", torch.zeros((), dtype=torch.int64))
 
@@ -89,7 +92,7 @@ class ShakeNoise(nn.Module):
     def _draw(self, batch_size: int) -> Tensor:
         device = self.noise_seed.device
         stream = torch.arange(self.layers * self.draws, device=device)
-        position = torch.arange(batch_size, device=device) + self.first_position
+        position = self._positions(batch_size, device)
         words = _hash(
             self.noise_seed & _MASK,
             self.noise_seed >> 32,
@@ -101,8 +104,24 @@ class ShakeNoise(nn.Module):
         # 24 bits are what float32 holds exactly, so the result never rounds up to one.
         return (words >> 8).to(torch.float32) * 2.0**-24
 
+    def _positions(self, batch_size: int, device: torch.device) -> Tensor:
+        """Where each image stands in the batch of all processes, each of which has as many."""
+        kinds = self.kinds if sum(self.kinds) == batch_size else (batch_size,)
+        places, before = [], 0
+        for size in kinds:
+            places.append(torch.arange(size, device=device) + (before + self.rank * size))
+            before += self.num_ranks * size
+        return torch.cat(places)
 
-def seed_noise(network: nn.Module, seed: int, first_position: int = 0) -> None:
+
+def seed_noise(
+    network: nn.Module,
+    seed: int,
+    *,
+    rank: int = 0,
+    num_ranks: int = 1,
+    kinds: tuple[int, ...] = (),
+) -> None:
     """Seed the shaking noise of a network and set it back to step zero.
 
     Networks without shaking are left as they are, so a training loop may always call this.
@@ -110,24 +129,24 @@ def seed_noise(network: nn.Module, seed: int, first_position: int = 0) -> None:
     Args:
         network: any network; every :class:`ShakeNoise` inside it is seeded.
         seed: a number from 0 to 2⁶³ − 1.
-        first_position: with several processes, the number of images that the processes before
-            this one hold of each batch; then the noise of an image does not depend on how many
-            processes share the batch.
+        rank: which process this is. Each must hold as many images of a batch, the first process
+            the first ones; then the noise of an image does not depend on how many share it.
+        num_ranks: how many processes there are.
+        kinds: where images of several kinds are passed as one batch, one kind after the other,
+            how many this process has of each; batches of another size are of one kind.
 
     Raises:
-        ValueError: ``seed`` or ``first_position`` is out of range.
+        ValueError: ``seed`` or ``rank`` is out of range.
     """
     if not 0 <= seed < 2**63:
         raise ValueError(f"seed must lie between 0 and 2**63 - 1, got {seed}")
-    if not 0 <= first_position < 2**31:
-        raise ValueError(
-            f"first_position must be a position in the batch, 0 or more, got {first_position}"
-        )
+    if not 0 <= rank < num_ranks:
+        raise ValueError(f"rank must lie in 0 … {num_ranks - 1}, got {rank}")
     for module in network.modules():
         if isinstance(module, ShakeNoise):
             module.noise_seed.fill_(seed)
             module.noise_step.zero_()
-            module.first_position = first_position
+            module.rank, module.num_ranks, module.kinds = rank, num_ranks, kinds
 
 
 def _times(x: Tensor, factor: Tensor) -> Tensor:

@@ -139,8 +139,7 @@ def assemble(
     called = compiled(network) if hardware.compiled else network
     augment = build_augmenter(recipe, called, default, hardware, feed.pool)
     # The noise of a shaking network hangs on the place in the whole batch of trained images.
-    first = processes.part_of(recipe.batch_size).start * augment.views
-    models.seed_noise(network, recipe.seed, first)
+    models.seed_noise(network, recipe.seed, rank=processes.rank, num_ranks=processes.count)
     step = Step(
         feed.gather,
         augment,
@@ -169,6 +168,7 @@ def _semi_supervised(
             "folder of images; write its images to an .npz file."
         )
     part = processes.part_of(recipe.unlabelled_batch_size, "unlabelled_batch_size")
+    num_originals = part.stop - part.start
     drawn = split or draw_split(data, recipe.labels, recipe.seed)
     _check_number(recipe, drawn)
     chosen = replace(drawn, unlabelled=fingerprint(unlabelled))
@@ -179,7 +179,16 @@ def _semi_supervised(
         share_statistics(network)
     called = compiled(network) if hardware.compiled else network
     augment = build_augmenter(recipe, called, default, hardware, feed.pool)
-    models.seed_noise(network, recipe.seed, part.start * augment.views)
+    # As `SemiStep.predict` puts them together.
+    num_labelled = recipe.batch_size // processes.count
+    together = (num_labelled, num_originals, num_originals * augment.views)
+    models.seed_noise(
+        network,
+        recipe.seed,
+        rank=processes.rank,
+        num_ranks=processes.count,
+        kinds=together if recipe.joint_forward else (),
+    )
     average = Average(network, recipe.ema_decay) if recipe.ema_decay else None
     step = SemiStep(
         feed.gather,
