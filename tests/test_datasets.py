@@ -573,11 +573,18 @@ def test_npz_of_grey_images_and_given_layout(tmp_path):
     np.testing.assert_array_equal(datasets.npz(path, layout="NCHW").train_images.numpy(), cube)
     with pytest.raises(ValueError, match="layout must be one of"):
         datasets.npz(path, layout="HWC")
+    wide = RNG.integers(0, 256, (5, 8, 9, 3), dtype=np.uint8)
+    path, _ = npz_file(tmp_path, x_train=wide, x_test=wide[:2], layout=np.array("NCHW"))
+    with pytest.raises(ValueError, match=r"x_train must have 1 or 3 channels, got 8 .*layout NCHW"):
+        datasets.npz(path)
+    assert datasets.npz(path, layout="NHWC").train_images.shape == (5, 3, 8, 9)
 
 
 def test_npz_class_names_count(tmp_path):
     path, _ = npz_file(tmp_path, class_names=np.array(["a", "b", "c", "never seen"]))
     assert datasets.npz(path).class_names == ("a", "b", "c", "never seen")
+    path, _ = npz_file(tmp_path, class_names=np.array([b"a", "bö".encode(), b"c", b"\xff"]))
+    assert datasets.npz(path).class_names == ("a", "bö", "c", "�")
 
 
 BAD_NPZ = {

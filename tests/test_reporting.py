@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import math
+import os
 import shutil
 import statistics
 from dataclasses import replace
@@ -300,6 +301,18 @@ def test_shares_are_those_of_the_record(runs):
         assert all(0 <= p <= 1 for p in epoch.kept.probability.values() if not math.isnan(p))
 
 
+def test_names_that_utf_8_has_no_code_for_are_shown_escaped(copied, data, tmp_path):
+    """A folder in Latin-1 on the disk, and a recipe with half a character."""
+    odd = copied.with_name(os.fsdecode(b"caf\xe9"))
+    copied.rename(odd)
+    recipe = json.loads((odd / "recipe.json").read_text())
+    (odd / "recipe.json").write_text(json.dumps(recipe | {"name": "half \ud800"}))
+    write_report([odd], tmp_path / "page.html", data=data)
+    page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert r"caf\udce9" in page.text
+    assert r"half \ud800" in page.text
+
+
 def test_a_run_without_checkpoint_and_record_lacks_those_parts(copied, data, tmp_path):
     shutil.rmtree(copied / "checkpoints")
     (copied / "environment.json").unlink()
@@ -370,6 +383,12 @@ def change_line(**fields):
         (swap("metrics.jsonl", "[]\n{}\n"), "metrics.jsonl is damaged: line 1: `kind`"),
         (swap("metrics.jsonl", '{"kind": "epoch", "epoch": 0, "step": 2}\n'), "lacks 'loss'"),
         (change_line(step="two"), "`step` must be a whole number"),
+        (
+            change_line(kind="epoch", epoch=0, loss=1, diversity=0, seconds=float("inf")),
+            "`seconds` must be a number that float32 can hold",
+        ),
+        (change_line(kind="epoch", epoch=0, loss=1e308), "`loss` must be a number that float32"),
+        (change_line(kind="epoch", epoch=0, loss=10**400), "`loss` must be a number that float32"),
         (change_line(kind="epoch", epoch=7, seconds=1), "its epochs are [8, 1, 2]"),
         (lambda folder: (folder / "metrics.jsonl").write_bytes(b"\xff\xfe"), "it is no text"),
         (swap("environment.json", "[1"), "environment.json is damaged"),

@@ -66,6 +66,30 @@ def test_processes_share_every_batch(files, drop_last):
     assert len(whole) == (2 if drop_last else 3)
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_process_without_an_image_of_the_last_batch_gets_an_empty_one(files, channels):
+    """17 images in batches of 4: two processes share one image, and no rank may stay behind."""
+    last = [
+        list(Stream(files, 4, size=16, channels=channels, drop_last=False, rank=rank, num_ranks=2)
+             .epoch(0))[-1]
+        for rank in range(2)
+    ]  # fmt: skip
+    assert [tuple(batch.images.shape) for batch in last] == [
+        (1, channels, 16, 16),
+        (0, channels, 16, 16),
+    ]
+    for full, empty in zip(*last, strict=True):
+        assert empty.dtype == full.dtype
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_two_epochs_at_once_are_refused_and_one_that_was_left_is_not(files, num_workers):
+    stream = Stream(files, 4, size=16, num_workers=num_workers)
+    with pytest.raises(RuntimeError, match="epoch 0 cannot go on: another one of this stream"):
+        list(zip(stream.epoch(0), stream.epoch(1), strict=False))
+    assert _indices(stream, 1) == _indices(Stream(files, 4, size=16), 1)
+
+
 def test_evaluation_sees_every_image_once_in_order(files):
     batches = _indices(Stream(files, 5, size=16, shuffle=False, drop_last=False), 0)
     assert list(chain(*batches)) == list(range(17))

@@ -116,6 +116,12 @@ def _checked_layout(path: Path, arrays: dict[str, NDArray[Any]], given: str | No
 
 def _layout(path: Path, key: str, shape: tuple[int, ...], layout: str | None) -> str:
     if layout is not None:
+        channels = shape[_LAYOUTS[layout][1]]
+        if channels not in _CHANNELS:
+            raise ValueError(
+                f"{path}: {key} must have 1 or 3 channels, got {channels} in {list(shape)} read as "
+                f"layout {layout}; give the other layout, or leave it out"
+            )
         return layout
     fits = [name for name, axes in _LAYOUTS.items() if shape[axes[1]] in _CHANNELS]
     if not fits:
@@ -172,6 +178,10 @@ def _check_classes(path: Path, train: Tensor, test: Tensor, *, named: bool) -> N
 
 def _class_names(arrays: dict[str, NDArray[Any]], train_labels: Tensor) -> tuple[str, ...]:
     if "class_names" in arrays:
-        return tuple(str(name) for name in arrays["class_names"].reshape(-1).tolist())
+        names = arrays["class_names"].reshape(-1).tolist()
+        return tuple(
+            name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+            for name in names
+        )
     num_classes = int(train_labels.max()) + 1 if train_labels.numel() else 0
     return tuple(str(label) for label in range(num_classes))

@@ -6,6 +6,7 @@ nor on the number of processes, and no global generator is read or advanced.
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -80,11 +81,12 @@ class Stream:
             batch_sampler=self._batches,
             num_workers=num_workers,
             persistent_workers=num_workers > 0,
-            collate_fn=_collate,
+            collate_fn=partial(_collate, (channels, size, size)),
             pin_memory=torch.cuda.is_available() if pin_memory is None else pin_memory,
             # Without a generator of its own the loader advances the global one at every epoch.
             generator=torch.Generator().manual_seed(0),
         )
+        self._newest: object = None
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch."""
@@ -94,13 +96,20 @@ class Stream:
         """Yield the batches of an epoch, from batch `start` on.
 
         Raises:
+            RuntimeError: If another epoch was begun meanwhile: a stream has one set of workers.
             ValueError: If an image cannot be read; the message names it.
         """
         self._batches.epoch, self._batches.start = epoch, start
+        mine = self._newest = object()
         for batch in self._loader:
             if isinstance(batch, _Unreadable):
                 raise ValueError(batch.message)
             yield StreamBatch(*batch)
+            if self._newest is not mine:  # the workers are at that one now
+                raise RuntimeError(
+                    f"epoch {epoch} cannot go on: another one of this stream was begun meanwhile; "
+                    "finish one before the next, or make a stream for each."
+                )
 
 
 class _Sample(NamedTuple):
@@ -177,7 +186,9 @@ class _Batches:
             yield batch.tensor_split(self._num_ranks)[self._rank].tolist()
 
 
-def _collate(samples: Sequence[_Sample | _Unreadable]) -> StreamBatch | _Unreadable:
+def _collate(
+    shape: tuple[int, int, int], samples: Sequence[_Sample | _Unreadable]
+) -> StreamBatch | _Unreadable:
     images, labels, indices = [], [], []
     for sample in samples:
         if isinstance(sample, _Unreadable):
@@ -185,4 +196,7 @@ def _collate(samples: Sequence[_Sample | _Unreadable]) -> StreamBatch | _Unreada
         images.append(sample.image)
         labels.append(sample.label)
         indices.append(sample.place)
-    return StreamBatch(torch.stack(images), torch.tensor(labels), torch.tensor(indices))
+    # Of a last batch with fewer images than processes, some get none.
+    stacked = torch.stack(images) if images else torch.empty((0, *shape), dtype=torch.uint8)
+    numbers = (torch.tensor(each, dtype=torch.int64) for each in (labels, indices))
+    return StreamBatch(stacked, *numbers)

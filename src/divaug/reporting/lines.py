@@ -7,6 +7,9 @@ from typing import Any
 
 __all__ = ["Epoch", "Interval", "Kept", "parse_epoch", "parse_interval"]
 
+# What runs write was a float32; beyond it no axis can be drawn.
+_MOST = 3.5e38
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -112,6 +115,8 @@ def _number(content: Mapping[str, Any], name: str) -> float:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"`{name}` must be a number, got {value!r}")
+    if abs(value) > _MOST:  # infinity too; NaN is not above anything
+        raise ValueError(f"`{name}` must be a number that float32 can hold, got {str(value):.12}")
     return float(value)
 
 

@@ -36,15 +36,19 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all; a pipe or a device is written to as it is."""
+    """Write a file whole or not at all; a pipe or a device is written to as it is.
+
+    What UTF-8 has no code for, as in names of files that are in another one, is written as the
+    escape that Python and JSON have for it.
+    """
     if path.exists() and not path.is_file():
         with writing(path):
-            path.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
         return
     aside = path.with_name(path.name + ".unfinished")
     with writing(path):
         try:
-            with aside.open("w", encoding="utf-8") as file:
+            with aside.open("w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
