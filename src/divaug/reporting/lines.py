@@ -116,7 +116,7 @@ def _number(content: Mapping[str, Any], name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"`{name}` must be a number, got {value!r}")
     if abs(value) > _MOST:  # infinity too; NaN is not above anything
-        raise ValueError(f"`{name}` must be a number that float32 can hold, got {str(value):.12}")
+        raise ValueError(f"`{name}` must be a number that float32 can hold, got {value!s:.12}")
     return float(value)
 
 
