@@ -374,8 +374,8 @@ def test_a_run_that_was_trained_on_other_data_is_not_taken_for_one_of_these(work
     go_through([scorer, MeasureJob(scorer.recipe, "default")], other, tally)
     assert len(tally.failed) == 2
     for message in tally.failed.values():
-        assert "was trained on" in message
-        assert "another folder of runs (--runs)" in message
+        assert "the run was trained on" in message
+        assert f"another folder of runs (--runs) than {work.runs}" in message
     assert not other.results.exists()
     assert {path: path.read_bytes() for path in work.runs.rglob("*") if path.is_file()} == files
     elsewhere = replace(other, runs=tmp_path / "elsewhere")

@@ -16,7 +16,7 @@ from divaug.reproduction.watching import Watch
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training import checkpoints, train
 from divaug.training.progress import counted
-from divaug.training.provenance import load_recorded, read_data_record
+from divaug.training.provenance import read_data_record, refuse_other
 from divaug.training.runs import read_metrics, read_recipe
 
 __all__ = [
@@ -129,16 +129,9 @@ class TrainJob:
         Raises:
             ValueError: it is other data.
         """
-        folder = self.folder(work)
-        own = read_data_record(folder)
-        if own is None:
-            return
-        _, now = load_recorded(self.recipe, shelf.get(self.recipe)[0])
-        if not now.is_same(own):
-            raise ValueError(
-                f"the run in {folder} was trained on {own}, and not on {now}; give that data "
-                "(--data), or another folder of runs (--runs)."
-            )
+        own, data = read_data_record(self.folder(work)), shelf.get(self.recipe)[0]
+        remedy = f"another folder of runs (--runs) than {work.runs}"
+        refuse_other(own, self.recipe, data, remedy)
 
     def train(self, work: Work, shelf: Shelf) -> End:
         """Train from the start or from the last checkpoint; writes no record."""

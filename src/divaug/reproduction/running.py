@@ -103,10 +103,6 @@ def _side_by_side(
     with Interruption() as stop:
         stop.listen()
         while running or (waiting and tally.end is End.FINISHED):
-            if stop.signal and not passed_on:  # once: a second signal would cut the saving short
-                passed_on, tally.end = True, End[stop.signal]
-                for _, process in running:
-                    process.terminate()  # SIGTERM: the run saves and leaves
             while waiting and len(running) < work.side_by_side and tally.end is End.FINISHED:
                 if not work.may_begin:
                     tally.end = End.TIME_UP
@@ -116,8 +112,11 @@ def _side_by_side(
                 running.append((job, _begin(job, work, known)))
             time.sleep(_WAIT)
             ended = [pair for pair in running if not pair[1].is_alive()]
-            if stop.signal:  # before they are judged: a terminal's Ctrl-C may have ended them too
-                tally.end = End[stop.signal]
+            # Before they are judged: a terminal's Ctrl-C may have ended them too.
+            if stop.signal and not passed_on:  # once: a second signal would cut the saving short
+                passed_on, tally.end = True, End[stop.signal]
+                for _, process in running:
+                    process.terminate()  # SIGTERM: the run saves and leaves
             for job, process in ended:
                 running.remove((job, process))
                 process.join()

@@ -167,8 +167,7 @@ def _semi_supervised(
             f"objective {recipe.objective!r} needs a dataset in memory, and {data.name!r} is a "
             "folder of images; write its images to an .npz file."
         )
-    part = processes.part_of(recipe.unlabelled_batch_size, "unlabelled_batch_size")
-    num_originals = part.stop - part.start
+    processes.part_of(recipe.unlabelled_batch_size, "unlabelled_batch_size")
     drawn = split or draw_split(data, recipe.labels, recipe.seed)
     _check_number(recipe, drawn)
     chosen = replace(drawn, unlabelled=fingerprint(unlabelled))
@@ -180,7 +179,8 @@ def _semi_supervised(
     called = compiled(network) if hardware.compiled else network
     augment = build_augmenter(recipe, called, default, hardware, feed.pool)
     # As `SemiStep.predict` puts them together.
-    num_labelled = recipe.batch_size // processes.count
+    sizes = (recipe.batch_size, recipe.unlabelled_batch_size)
+    num_labelled, num_originals = (size // processes.count for size in sizes)
     together = (num_labelled, num_originals, num_originals * augment.views)
     models.seed_noise(
         network,

@@ -13,7 +13,12 @@ from divaug.training.assembly import build_network
 from divaug.training.checkpoints import Checkpoint
 from divaug.training.hardware import Hardware
 from divaug.training.places import lost_checkpoints
-from divaug.training.provenance import DataRecord, load_recorded, read_data_record
+from divaug.training.provenance import (
+    DataRecord,
+    load_recorded,
+    read_data_record,
+    refuse_other,
+)
 from divaug.training.runs import read_recipe
 
 __all__ = ["Opened", "open_run"]
@@ -78,13 +83,7 @@ class Opened:
         Raises:
             ValueError: it is other data.
         """
-        own = self.trained_on
-        _, now = load_recorded(self.recipe, data)
-        if own is not None and not now.is_same(own):
-            raise ValueError(
-                f"the run was trained on {own}, and a record of it cannot be made with {now}; give "
-                "the same data (--data), or do without a record."
-            )
+        refuse_other(self.trained_on, self.recipe, data, "do without a record")
 
     def network(self, data: Dataset | ImageFiles, hardware: Hardware) -> nn.Module:
         """The trained network, for the images of a dataset.

@@ -8,7 +8,7 @@ from divaug.datasets import Dataset, Identity, ImageFiles, identify
 from divaug.recipes import Recipe
 from divaug.training.data import load_data, place_of
 
-__all__ = ["DataRecord", "load_recorded", "read_data_record", "resumed_data"]
+__all__ = ["DataRecord", "load_recorded", "read_data_record", "refuse_other", "resumed_data"]
 
 _FORMAT = "divaug.data/1"
 _NAME = "data.json"
@@ -120,6 +120,30 @@ def resumed_data(
             f"{_remedy(before.identity, record.identity)}, or write to another folder."
         )
     return found, record
+
+
+def refuse_other(
+    own: DataRecord | None, recipe: Recipe, data: Dataset | ImageFiles, remedy: str
+) -> None:
+    """Refuse data that a run was not trained on, where the run says what that was.
+
+    Args:
+        own: what the run says.
+        recipe: of the run.
+        data: that something of the run is to be recorded with.
+        remedy: what to do instead, to end the sentence.
+
+    Raises:
+        ValueError: it is other data.
+    """
+    if own is None:
+        return
+    _, now = load_recorded(recipe, data)
+    if not now.is_same(own):
+        raise ValueError(
+            f"the run was trained on {own}, and a record of it cannot be made with {now}; give the "
+            f"same data (--data), or {remedy}."
+        )
 
 
 def _remedy(before: Identity, now: Identity) -> str:
