@@ -594,25 +594,34 @@ class Ending:
     """A process that Ctrl-C in a terminal ends: the signal goes to all of them."""
 
     reached: list
+    late: bool
     exitcode: int = -signal.SIGINT
 
     def is_alive(self):
-        if not self.reached:
-            self.reached.append(self)
-            signal.raise_signal(signal.SIGINT)
+        self._reach(late=False)
         return False
+
+    def join(self):
+        self._reach(late=True)
 
     def terminate(self):
         """It has ended."""
 
-    join = terminate
+    def _reach(self, *, late):
+        if late == self.late and not self.reached:
+            self.reached.append(self)
+            signal.raise_signal(signal.SIGINT)
 
 
-def test_a_signal_that_comes_as_the_last_runs_end_is_not_forgotten(work, monkeypatch):
-    reached = []
-    monkeypatch.setattr("divaug.reproduction.running._begin", lambda *_: Ending(reached))
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+def test_a_signal_that_comes_as_the_last_runs_end_is_not_forgotten(work, monkeypatch, late):
+    """Before or after the list looks for signals, for the last time."""
+    reached, code = [], End.FINISHED.code if late else -signal.SIGINT
+    monkeypatch.setattr(
+        "divaug.reproduction.running._begin", lambda *_: Ending(reached, late, code)
+    )
     lines, tally = [], Tally()
-    jobs = [job_of("none", seed) for seed in range(3)]
+    jobs = [job_of("none", seed) for seed in range(2 if late else 3)]
     go_through(jobs, replace(work, side_by_side=2), tally, lines.append)
     assert tally.end is End.SIGINT
     assert not tally.failed, "a run that was interrupted has not failed"
