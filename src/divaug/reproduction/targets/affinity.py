@@ -15,6 +15,7 @@ from divaug.reproduction.outcomes import (
 )
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
 from divaug.reproduction.summaries import summarize
+from divaug.reproduction.targets.asked import NETWORKS, asked_networks
 from divaug.reproduction.targets.base import Target, measured_by, runs_behind
 from divaug.reproduction.targets.measured import (
     ACCURACY,
@@ -59,8 +60,6 @@ _NOTE = (
     "epoch, over n seeds. Gain: in accuracy over the default augmentation, in so many pairs of "
     "runs with one seed."
 )
-# What the asked network was trained with.
-_NETWORKS = {"none": "no augmentation", "default": "default augmentation"}
 
 
 def _analyse(findings: Findings) -> Outcome:
@@ -71,12 +70,13 @@ def _analyse(findings: Findings) -> Outcome:
     }
     runs, first = runs_behind(findings, [row], SCORERS), seen["none"]
     where = provenance(runs, measurements_behind(findings, row, SCORERS))
+    asked = asked_networks(findings, row, SCORERS)
     main = Sheet(
         "affinity",
         f"Affinity and diversity, {row}",
         _COLUMNS,
         tuple(_row(one, scorer) for scorer in SCORERS for one in seen[scorer]),
-        tuple(note for note in (_NOTE, LIMITS, left_out(first), where) if note),
+        tuple(note for note in (_NOTE, LIMITS, left_out(first), asked, where) if note),
     )
     correlations = correlations_sheet(
         first,
@@ -103,7 +103,7 @@ def _analyse(findings: Findings) -> Outcome:
 def _row(one: Seen, scorer: str) -> dict[str, Any]:
     return {
         "method": one.title,
-        "network": _NETWORKS[scorer],
+        "network": NETWORKS[scorer],
         "variance": summarize(one.variance.values()),
         "loss": summarize(one.loss.values()),
         "affinity": summarize(one.affinity.values()),

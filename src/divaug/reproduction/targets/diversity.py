@@ -15,6 +15,7 @@ from divaug.reproduction.outcomes import (
 )
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent, spread
 from divaug.reproduction.summaries import summarize
+from divaug.reproduction.targets.asked import asked_networks
 from divaug.reproduction.targets.base import Target, measured_by, runs_behind
 from divaug.reproduction.targets.measured import (
     FIGURE_METHODS,
@@ -93,7 +94,8 @@ def _sheet(findings: Findings, row: str, seen: Sequence[Seen]) -> Sheet:
     counted = f"Measured on {images:,} training images." if images else ""
     runs = runs_behind(findings, [row], [_SCORER])
     where = provenance(runs, measurements_behind(findings, row, [_SCORER]))
-    notes = tuple(note for note in (_NOTE, LIMITS, left_out(seen), counted, where) if note)
+    asked = asked_networks(findings, row, [_SCORER])
+    notes = tuple(note for note in (_NOTE, LIMITS, left_out(seen), counted, asked, where) if note)
     return Sheet("diversity", f"Diversity and gain, {row}", _COLUMNS, tuple(rows), notes)
 
 

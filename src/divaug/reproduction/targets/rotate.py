@@ -16,6 +16,7 @@ from divaug.reproduction.outcomes import (
 )
 from divaug.reproduction.sheets import Sheet, number, percent, spread
 from divaug.reproduction.summaries import summarize
+from divaug.reproduction.targets.asked import asked_networks
 from divaug.reproduction.targets.base import Target, measured_by, runs_behind
 from divaug.reproduction.targets.measured import (
     ACCURACY,
@@ -74,7 +75,8 @@ def _analyse(findings: Findings) -> Outcome:
         "Variance Diversity and accuracy move together", whole, VARIANCE, ACCURACY
     )
     where = provenance(runs, measurements_behind(findings, row, [_SCORER]))
-    notes = tuple(note for note in (_NOTE, left_out(seen), where) if note)
+    asked = asked_networks(findings, row, [_SCORER])
+    notes = tuple(note for note in (_NOTE, left_out(seen), asked, where) if note)
     rows = tuple(_row(findings, row, one) for one in seen)
     main = Sheet("rotate", f"Rotate alone, {row}", _COLUMNS, rows, notes)
     sheets = (main, claims_sheet([claim]))
