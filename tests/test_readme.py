@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from tools import update_docs
 
-from divaug.reproduction.store import save
+from divaug.reproduction import TARGETS, Options
+from divaug.reproduction.store import read_store, save
+from divaug.reproduction.writing import markdown
 from tests.reproduction_helpers import made_run, made_semi_run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,6 +47,23 @@ def test_generated_parts_are_up_to_date(page):
     assert update_docs.filled(page.read_text()) == page.read_text(), (
         "run python tools/update_docs.py"
     )
+
+
+@pytest.fixture(scope="module")
+def records():
+    return read_store(ROOT / "results")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_committed_results_are_what_the_records_give_and_no_more(target, records):
+    outcome, folder = TARGETS[target].outcome(Options(), records), ROOT / "results" / target
+    texts = {"table.md": markdown(outcome)}
+    texts |= {f"{sheet.name}.csv": sheet.csv() for sheet in outcome.sheets}
+    figures = {f"{one.name}.{kind}" for one in outcome.drawings for kind in ("svg", "png")}
+    # A figure that no command draws any more would show what nobody stands by.
+    assert {path.name for path in folder.iterdir()} == {*texts, *figures, "index.html"}
+    for name, text in texts.items():
+        assert (folder / name).read_text(encoding="utf-8") == text, f"{name}: run divaug report"
 
 
 def test_an_edited_number_is_noticed():

@@ -1,65 +1,144 @@
 """Tables say how good the networks are that measured, and when they are not those of the runs."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from divaug.reproduction.options import PAPER_ROW, Options, recipe_of
+from divaug.reproduction.asked_network import AskedNetwork
+from divaug.reproduction.formats import from_text, to_text
+from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
 from divaug.reproduction.records import MeasurementRecord
 from tests.reproduction_helpers import PLACE
 from tests.test_reproduction_records import MEASUREMENT
 from tests.test_reproduction_relations import outcome, run
 
-
-def asked(scorer, accuracy, seed=0, name="divaug", row=PAPER_ROW):
-    values = replace(MEASUREMENT.values, clean_accuracy=accuracy)
-    return MeasurementRecord(recipe_of(row, scorer, seed, Options()), name, values, PLACE)
-
-
-def notes(target, runs, measurements):
-    return " ".join(outcome(target, runs, measurements).sheets[0].notes)
+FIRST, SECOND = ({**PLACE, "started": f"2026-01-0{day}T00:00:00Z"} for day in (1, 2))
+AGAIN = "Not all are the networks of the runs"
+SEVERAL = "more than one network was asked"
 
 
-AGAIN = "second training"
+def ran(scorer, accuracy, seed=0, row=PAPER_ROW, place=FIRST):
+    return replace(run(scorer, seed, accuracy, row=row), starts=(place,))
 
 
-def test_the_networks_of_the_runs_are_named_once():
-    told = notes("diversity", [run("none", 0, 0.8965)], [asked("none", 0.8965)])
-    assert "asked networks on the test images: no augmentation 89.65 %." in told
+def asked(scorer, clean, seed=0, name="divaug", row=PAPER_ROW, network=None, place=PLACE):
+    values = replace(MEASUREMENT.values, clean_accuracy=clean)
+    recipe = recipe_of(row, scorer, seed, Options())
+    return MeasurementRecord(recipe, name, values, place, None, network)
+
+
+def network(accuracy, weights="a" * 16, place=FIRST):
+    return AskedNetwork(accuracy, weights, (place,))
+
+
+def notes(target, runs, measurements, row=None):
+    options = Options((row,)) if row else None
+    return " ".join(outcome(target, runs, measurements, options).sheets[0].notes)
+
+
+@pytest.mark.parametrize("clean", [0.9036, 0.9031])  # evaluated eagerly, it rounds otherwise
+def test_the_network_of_the_run_is_told_by_its_training_not_by_its_accuracy(clean):
+    found = asked("none", clean, network=network(0.9036))
+    told = notes("diversity", [ran("none", 0.9036)], [found])
+    assert f"asked networks on the test images: no augmentation {100 * clean:.2f} %." in told
+    assert AGAIN not in told
+    assert SEVERAL not in told
+
+
+@pytest.mark.parametrize("accuracy", [0.8970, 0.9036])  # also where it came to the same number
+def test_a_network_that_was_trained_again_stands_beside_its_run(accuracy):
+    found = asked("none", 0.8965, network=network(accuracy, place=SECOND | {"commit": "123456"}))
+    told = notes("diversity", [ran("none", 0.9036)], [found])
+    assert "test images: no augmentation 89.65 %. " + AGAIN in told
+    assert f"(no augmentation, seed 0: {accuracy:.2%} at its end, the run 90.36%)." in told
+    # Where that training was done is told as of any other.
+    assert "1 training on Some CPU, 2 threads; commit 123456;" in told
+
+
+def test_only_what_was_trained_again_is_told_and_each_once():
+    networks = [network(0.897, "b" * 16, SECOND), network(0.96, "c" * 16, FIRST)]
+    measurements = [
+        asked(scorer, one.accuracy, name=name, network=one)
+        for scorer, one in zip(("none", "default"), networks, strict=True)
+        for name in ("divaug", "random")
+    ]
+    told = notes("affinity", [ran("none", 0.9036), ran("default", 0.96)], measurements)
+    assert "no augmentation 89.70 %, default augmentation 96.00 %." in told
+    assert told.count("seed 0") == 1
+    assert "1 training on" in told
+
+
+def test_a_seed_without_a_run_and_records_without_a_network_claim_nothing():
+    measurements = [asked("none", 0.8, seed=1, network=network(0.8)), asked("none", 0.7)]
+    told = notes("diversity", [ran("none", 0.9, place=SECOND)], measurements)
+    assert "no augmentation 75.00 ± 7.07 %." in told
     assert AGAIN not in told
 
 
-def test_networks_that_were_trained_again_stand_beside_their_runs():
-    runs = [run("none", 0, 0.9036), run("default", 0, 0.9617)]
-    told = notes("affinity", runs, [asked("none", 0.8965), asked("default", 0.9617)])
-    assert "test images: no augmentation 89.65 %, default augmentation 96.17 %." in told
-    # Only what differs is told of the runs.
-    assert "Of their runs: no augmentation 90.36 %. Where" in told
-    assert AGAIN in told
+def test_the_precision_of_a_measurement_hides_no_second_training():
+    other = {**PLACE, "precision": "bfloat16"}
+    found = asked("none", 0.7, network=network(0.7, place=SECOND), place=other)
+    assert AGAIN in notes("diversity", [ran("none", 0.8)], [found])
 
 
-def test_every_network_counts_once_and_only_runs_with_its_seed():
+def test_every_network_counts_once_also_where_two_are_as_good():
     measurements = [
         asked("none", accuracy, seed, name)
-        for seed, accuracy in ((0, 0.80), (1, 0.82))
+        for seed, accuracy in ((0, 0.80), (1, 0.80), (2, 0.83))
         for name in ("divaug", "randaugment", "random")
     ]
-    runs = [run("none", seed, accuracy) for seed, accuracy in ((0, 0.81), (1, 0.82), (2, 0.2))]
-    told = notes("diversity", runs, measurements)
+    assert "no augmentation 81.00 ± 1.73 %." in notes("diversity", [], measurements)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_two_networks_with_one_seed_are_warned_of(known):
+    networks = [network(0.8, "b" * 16), network(0.82, "c" * 16)] if known else [None, None]
+    measurements = [
+        asked("none", clean, name=name, network=one)
+        for clean, name, one in zip((0.80, 0.82), ("divaug", "random"), networks, strict=True)
+    ]
+    told = notes("diversity", [], measurements)
     assert "no augmentation 81.00 ± 1.41 %." in told
-    assert "Of their runs: no augmentation 81.50 ± 0.71 %." in told
+    assert f"Of no augmentation, seed 0, {SEVERAL}" in told
 
 
-def test_two_networks_with_one_seed_are_two():
-    measurements = [asked("none", 0.80, name="divaug"), asked("none", 0.82, name="random")]
-    assert "no augmentation 81.00 ± 1.41 %" in notes("diversity", [], measurements)
+def test_an_accuracy_that_is_no_number_is_no_second_network():
+    measurements = [asked("none", float("nan"), name=name) for name in ("divaug", "random")]
+    told = notes("diversity", [ran("none", 0.9)], measurements)
+    assert "no augmentation not known." in told
+    assert SEVERAL not in told
+
+
+def test_each_row_speaks_of_its_own_networks():
+    measurements = [asked("none", 0.8), asked("none", 0.6, row=DEMO_ROW)]
+    assert "no augmentation 60.00 %." in notes("diversity", [], measurements, DEMO_ROW)
 
 
 @pytest.mark.parametrize("target", ["diversity", "affinity", "rotate"])
 def test_without_measurements_no_network_is_spoken_of(target):
-    assert "asked networks on" not in notes(target, [run("none", 0, 0.9)], [])
+    assert "asked networks on" not in notes(target, [ran("none", 0.9)], [])
 
 
 def test_the_case_study_tells_it_too():
-    told = notes("rotate", [], [asked("none", 0.9, name="divaug-rotate-0.5")])
-    assert "asked networks on the test images: no augmentation 90.00 %." in told
+    found = asked("none", 0.9, name="divaug-rotate-0.5", network=network(0.9, place=SECOND))
+    told = notes("rotate", [ran("none", 0.8)], [found])
+    assert "asked networks on the test images: no augmentation 90.00 %. " + AGAIN in told
+
+
+def test_a_record_keeps_the_network_and_stays_the_same_measurement():
+    plain = asked("none", 0.9)
+    named = replace(plain, network=network(0.897))
+    assert from_text(to_text(named)) == named
+    assert from_text(to_text(plain)).network is None
+    assert named.hash == plain.hash
+
+
+@pytest.mark.parametrize(
+    "change", [{"accuracy": "high"}, {"weights": 7}, {"starts": []}, {"starts": "2026"}]
+)
+def test_a_network_that_is_none_is_refused(change):
+    line = json.loads(to_text(asked("none", 0.9, network=network(0.897))))
+    line["network"] |= change
+    with pytest.raises(ValueError, match="is no record"):
+        from_text(json.dumps(line))

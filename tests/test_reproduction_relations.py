@@ -287,6 +287,35 @@ def test_controls_with_as_many_views_are_compared_seed_by_seed(target, name):
     assert methods == {"DivAug (k-means++)", title}  # whatever is compared is listed
 
 
+def test_controls_have_the_diversity_that_they_were_trained_on_beside_divaugs():
+    def diverse(one, seed):
+        by_method = {"random": 0.05, "trivialaugment-xS": 0.08, "divaug": 0.07}
+        value = by_method[one.recipe.augmenter] + seed / 1000
+        return replace(one, epochs=(replace(one.last, diversity=value),))
+
+    runs = [
+        diverse(run(name, seed, 0.9), seed)
+        for name, seeds in (("random", 2), ("trivialaugment-xS", 1), ("divaug", 2))
+        for seed in range(seeds)
+    ]
+    rows = {row["control"]: row for row in rows_of(outcome("supervised", runs), "controls")}
+    assert float(rows["random 4 of 8"]["trained_mean"]) == pytest.approx(0.0505)
+    assert rows["random 4 of 8"]["trained_n"] == "2"
+    assert float(rows["TrivialAugment, 4 views"]["trained_mean"]) == pytest.approx(0.08)
+    assert rows["RandAugment, 4 views"]["trained_mean"] == ""
+    assert {round(float(row["own_trained_mean"]), 4) for row in rows.values()} == {0.0705}
+
+
+@pytest.mark.parametrize(("row", "told"), [(PAPER_ROW, True), ("cifar10-wide-resnet-28-10", False)])
+def test_the_papers_own_comparison_stands_below_or_in_the_table(row, told):
+    found = outcome("random-baseline", paired_runs("random", [0.01], row), options=Options((row,)))
+    notes = " ".join(found.sheets[0].notes)
+    assert ("cifar10-wide-resnet-28-10 98.1 ± 0.1 against 97.7 ± 0.1" in notes) == told
+    assert [one.get("paper_mean", "") for one in rows_of(found, "rules")][:2] == (
+        ["", ""] if told else ["97.7", "98.1"]
+    )
+
+
 def test_only_what_was_asked_for_is_compared():
     runs = paired_runs("random", [0.01, 0.012])
     found = outcome("supervised", runs, options=Options(methods=("random", "divaug")))

@@ -168,8 +168,9 @@ def test_the_papers_dashes_and_other_tables():
     assert paper.printed("cifar10-wide-resnet-40-2", "pba") is None
     assert paper.printed("cifar10-wide-resnet-40-2", "random") is None
     assert paper.random_baseline("cifar10-wide-resnet-28-10", "random").show() == "97.7 ± 0.1"
-    assert paper.cost("divaug") == 4.5
-    assert paper.cost("random") is None
+    assert paper.cost("cifar10", "divaug") == 4.5
+    assert paper.cost("cifar10", "random") is None
+    assert paper.cost("fashion_mnist_small", "divaug") is None  # it is of CIFAR-10
 
 
 def test_a_method_has_one_colour_in_all_figures_and_no_other_has_its_mark():

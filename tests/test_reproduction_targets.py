@@ -1,6 +1,7 @@
 """Every target on a small part of the shipped data: runs, tables, figures, pages, and once more."""
 
 import csv
+import hashlib
 import json
 import shutil
 import statistics
@@ -227,6 +228,21 @@ def test_diversity_is_what_was_measured(work, done):
 
 def _text(path):
     return path.read_text()
+
+
+def test_a_measurement_says_which_network_it_asked(work, done):
+    (folder,) = work.runs.glob(f"{DEMO_ROW}-none-seed0-*")
+    weights = hashlib.sha256(next(folder.glob("checkpoints/*/model.safetensors")).read_bytes())
+    started = [start["started"] for start in json.loads(_text(folder / "environment.json"))]
+    for path in (work.results / "measurements").glob("*-by-*-none-*.json"):
+        found = json.loads(path.read_text())["network"]
+        assert found["weights"] == weights.hexdigest()[:16]
+        assert found["accuracy"] == last_accuracies(work, "none")[0]
+        assert [start["started"] for start in found["starts"]] == started
+    # It is that of the run in the tables, so nothing more is said of it.
+    told = _text(work.results / "diversity" / "table.md")
+    assert "Accuracy of the asked networks" in told
+    assert "Not all are the networks" not in told
 
 
 def test_the_choice_is_what_was_examined(work, done):

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from divaug.reproduction import timing
+from divaug.reproduction import list_target, timing
 from divaug.reproduction.batches import TimeJob
 from divaug.reproduction.durations import durations_sheet
 from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, TRAIN_IMAGES, Options, recipe_of
 from divaug.reproduction.records import CostRecord
-from divaug.reproduction.store import Store, read_store
+from divaug.reproduction.store import Store, read_store, save
 from divaug.reproduction.targets import TARGETS
 from divaug.reproduction.targets.equal_cost import epochs_at_equal_cost
 from divaug.reproduction.work import End, Shelf, Work
@@ -219,10 +219,54 @@ def test_epochs_follow_from_one_batch_and_stay_when_another_comes():
     assert epochs_at_equal_cost(apart, PAPER_ROW, "randaugment", old[0].setting) is None
 
 
+def jobs_of(target, machine, *costs, tmp_path):
+    for cost in costs:
+        save(tmp_path / "results", cost)
+    work = Work(tmp_path / "runs", tmp_path / "results", device="cpu")
+    options = Options(methods=("randaugment", "divaug"))
+    table = list_target(target, options, work, machine)
+    return [(row[1], row[2], row[3]) for row in table.rows], " ".join(table.notes)
+
+
+def test_a_list_for_another_machine_goes_by_its_timings(tmp_path):
+    there = [
+        timed(name, ms, "1", gpu="Some GPU") for name, ms in (("divaug", 8), ("randaugment", 2))
+    ]
+    rows, notes = jobs_of("equal-cost", "Some GPU", *there, tmp_path=tmp_path)
+    assert [row[1] for row in rows] == ["done", "to do", "to do"]
+    assert "randaugment, 800 epochs" in rows[1][0]
+    assert "divaug, 200 epochs" in rows[2][0]
+    # 390 steps an epoch: as long as DivAug's 200 epochs, which is what the target is about.
+    assert rows[1][2] == rows[2][2] == "about 10 min 24 s"
+    assert "Then every method is trained" not in notes
+    assert jobs_of("cost", "Some GPU", tmp_path=tmp_path)[0][0][1] == "done"
+    # Here nothing was timed, and nothing follows.
+    rows, notes = jobs_of("equal-cost", None, tmp_path=tmp_path)
+    assert [row[1] for row in rows] == ["to do"]
+    assert "Then every method is trained" in notes
+
+
+def test_of_several_settings_of_a_machine_the_last_timed_counts(tmp_path):
+    times = {"1": 2, "2": 4}
+    costs = [
+        timed(name, ms, batch, gpu="Some GPU", packages={"torch": batch})
+        for batch, quick in times.items()
+        for name, ms in (("divaug", 8), ("randaugment", quick))
+    ]
+    rows, _ = jobs_of("equal-cost", "Some GPU", *costs, tmp_path=tmp_path)
+    assert "randaugment, 400 epochs" in rows[1][0]
+
+
+def test_a_machine_whose_steps_of_this_network_nobody_timed_has_them_to_time(tmp_path):
+    one = timed("none", 1.0, "1", gpu="Some GPU")
+    rows, _ = jobs_of("equal-cost", "Some GPU", one, tmp_path=tmp_path)
+    assert [row[1] for row in rows] == ["to do"]
+
+
 @pytest.fixture
 def job():
     base, *others = (recipe_of(DEMO_ROW, n, 0, OPTIONS) for n in ("randaugment", "none", "default"))
-    return TimeJob(base, tuple(others), "cpu")
+    return TimeJob(base, tuple(others), timing.this_setting(base, "cpu"))
 
 
 def test_a_list_of_steps_is_timed_in_a_batch_and_goes_on_with_its_base(job, tmp_path, monkeypatch):

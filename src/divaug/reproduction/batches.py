@@ -7,7 +7,7 @@ from divaug.benchmarks.step import Ready, ready
 from divaug.recipes import Recipe
 from divaug.reproduction.identity import cost_hash, step_hash
 from divaug.reproduction.store import Store, read_store, save
-from divaug.reproduction.timing import new_batch, this_setting, tidy, time_step
+from divaug.reproduction.timing import new_batch, tidy, time_step
 from divaug.reproduction.work import End, Shelf, Work
 
 __all__ = ["TimeJob"]
@@ -15,7 +15,7 @@ __all__ = ["TimeJob"]
 
 @dataclass(frozen=True)
 class TimeJob:
-    """Time the steps of methods on this machine, each in turns with that of a base.
+    """Time the steps of methods, each in turns with that of a base.
 
     Times drift with clocks, drivers and sources: methods are only related to a base that was timed
     in the same batch, so a batch that goes on after an interruption begins with the base anew.
@@ -23,14 +23,12 @@ class TimeJob:
     Args:
         base: whose step the others are related to.
         recipes: whose steps.
-        device: where.
-        eager: whether without compilation and CUDA graphs.
+        setting: where and how; see `setting_of`.
     """
 
     base: Recipe
     recipes: tuple[Recipe, ...]
-    device: str | None = None
-    eager: bool = False
+    setting: str
     alone: ClassVar[bool] = True
     needs: ClassVar[None] = None
 
@@ -38,7 +36,7 @@ class TimeJob:
     def hash(self) -> str:
         """What the list shows; each timing has a hash of its own."""
         steps = "-".join(step_hash(recipe) for recipe in (self.base, *self.recipes))
-        return cost_hash(self.base, this_setting(self.base, self.device, eager=self.eager), steps)
+        return cost_hash(self.base, self.setting, steps)
 
     @property
     def label(self) -> str:
@@ -52,10 +50,8 @@ class TimeJob:
         return not self._missing(store)
 
     def _missing(self, store: Store) -> list[Recipe]:
-        setting = this_setting(self.base, self.device, eager=self.eager)
-
         def batches(recipe: Recipe) -> set[str]:
-            return {cost.batch for cost in store.timed(recipe) if cost.setting == setting}
+            return {cost.batch for cost in store.timed(recipe) if cost.setting == self.setting}
 
         beside = batches(self.base)
         return [recipe for recipe in (self.base, *self.recipes) if not batches(recipe) & beside]

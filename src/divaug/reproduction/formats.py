@@ -10,6 +10,7 @@ from divaug.measuring import Measurement
 from divaug.objectives import OBJECTIVES
 from divaug.recipes import Recipe
 from divaug.reporting.lines import Kept
+from divaug.reproduction.asked_network import AskedNetwork
 from divaug.reproduction.content import recipe_in, to_number
 from divaug.reproduction.examination_record import ExaminationRecord
 from divaug.reproduction.records import (
@@ -61,18 +62,7 @@ def _lines(record: Record) -> list[dict[str, Any]]:
     if isinstance(record, RunRecord):
         return _run_lines(record)
     if isinstance(record, MeasurementRecord):
-        known = {} if record.fingerprint is None else {"fingerprint": record.fingerprint}
-        return [
-            {
-                "format": _MEASUREMENT,
-                "hash": record.hash,
-                "augmenter": record.augmenter,
-                "values": asdict(record.values),
-                "scorer": record.scorer.to_dict(),
-                "environment": dict(record.environment),
-                **known,
-            }
-        ]
+        return [_measurement_line(record)]
     if isinstance(record, ExaminationRecord):
         return [{"format": _EXAMINATION, "hash": record.hash, **record.to_dict()}]
     return [
@@ -88,6 +78,22 @@ def _lines(record: Record) -> list[dict[str, Any]]:
             "batch": record.batch,
         }
     ]
+
+
+def _measurement_line(record: MeasurementRecord) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "format": _MEASUREMENT,
+        "hash": record.hash,
+        "augmenter": record.augmenter,
+        "values": asdict(record.values),
+        "scorer": record.scorer.to_dict(),
+        "environment": dict(record.environment),
+    }
+    if record.fingerprint is not None:
+        line["fingerprint"] = record.fingerprint
+    if record.network is not None:
+        line["network"] = record.network.to_dict()
+    return line
 
 
 def _run_lines(run: RunRecord) -> list[dict[str, Any]]:
@@ -175,10 +181,11 @@ def _read_measurement(
     head: Mapping[str, Any], _rest: Sequence[Mapping[str, Any]]
 ) -> MeasurementRecord:
     values, scorer = Measurement(**head["values"]), recipe_in(head["scorer"])
-    mark = head.get("fingerprint")  # older records have none
+    mark, network = head.get("fingerprint"), head.get("network")  # older records have none
     if not isinstance(mark, str | None):
         raise TypeError(f"a fingerprint was expected, got {mark!r}")
-    return MeasurementRecord(scorer, head["augmenter"], values, head["environment"], mark)
+    asked = None if network is None else AskedNetwork.from_dict(network)
+    return MeasurementRecord(scorer, head["augmenter"], values, head["environment"], mark, asked)
 
 
 def _read_cost(head: Mapping[str, Any], _rest: Sequence[Mapping[str, Any]]) -> CostRecord:

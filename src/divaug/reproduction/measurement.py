@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from divaug.measuring import measure_run, measured_epochs
 from divaug.recipes import Recipe
+from divaug.reproduction.asked_network import read_asked_network
 from divaug.reproduction.identity import measurement_hash
 from divaug.reproduction.jobs import TrainJob
 from divaug.reproduction.machines import portable
@@ -71,7 +72,12 @@ class MeasureJob:
             folder, [self.augmenter], data=data, views=self.views, device=work.device
         )
         record = MeasurementRecord(
-            self.scorer, self.augmenter, found[self.augmenter], place, about["fingerprint"]
+            self.scorer,
+            self.augmenter,
+            found[self.augmenter],
+            place,
+            about["fingerprint"],
+            read_asked_network(folder),
         )
         save(work.results, record)
         return End.FINISHED

@@ -14,6 +14,7 @@ __all__ = [
     "cost",
     "printed",
     "random_baseline",
+    "random_baselines",
     "semi_supervised",
 ]
 
@@ -92,6 +93,21 @@ def random_baseline(row: str, augmenter: str) -> Printed | None:
     return _cell(_content()["random_baseline"], row, augmenter)
 
 
+def random_baselines() -> str:
+    """The paper's comparison with a random choice in words, wherever it has one.
+
+    Example:
+        >>> random_baselines().partition(";")[0]
+        'cifar10-wide-resnet-28-10 98.1 ± 0.1 against 97.7 ± 0.1'
+    """
+    rows = _content()["random_baseline"]
+    pairs = {row: [_cell(rows, row, name) for name in ("divaug", "random")] for row in rows}
+    return "; ".join(
+        f"{row} {' against '.join(one.show() for one in pair if one)}"
+        for row, pair in pairs.items()
+    )
+
+
 def semi_supervised(row: str, augmenter: str) -> PrintedError | None:
     """The test error that the paper's semi-supervised table has; None for what it has not.
 
@@ -107,9 +123,14 @@ def semi_supervised(row: str, augmenter: str) -> PrintedError | None:
     return PrintedError(error, spread, table["steps"], table["trials"])
 
 
-def cost(augmenter: str) -> float | None:
-    """The paper's cost of training relative to RandAugment; None where it gives none."""
-    found: float | None = _content()["cost"].get(augmenter)
+def cost(dataset: str, augmenter: str) -> float | None:
+    """The paper's cost of training relative to RandAugment; None where it gives none.
+
+    Example:
+        >>> cost("cifar10", "divaug"), cost("svhn", "divaug")
+        (4.5, None)
+    """
+    found: float | None = _content()["cost"].get(dataset, {}).get(augmenter)
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from divaug.measuring import Measurement
 from divaug.recipes import Recipe
 from divaug.reporting.lines import Kept
+from divaug.reproduction.asked_network import AskedNetwork
 from divaug.reproduction.identity import cost_hash, measurement_hash, run_hash
 from divaug.reproduction.machines import machine_of, setting_of
 
@@ -162,6 +163,8 @@ class MeasurementRecord:
         values: what came out.
         environment: machine, versions, commit and command.
         fingerprint: of the data, as runs have it; None in records that are older than it.
+        network: the one that was asked, which may be of a later training than the run's record;
+            None in records that are older than it.
     """
 
     scorer: Recipe
@@ -169,6 +172,7 @@ class MeasurementRecord:
     values: Measurement
     environment: Mapping[str, Any]
     fingerprint: str | None = None
+    network: AskedNetwork | None = None
 
     @property
     def mark(self) -> tuple[int, tuple[str, ...]]:

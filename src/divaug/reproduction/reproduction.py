@@ -107,10 +107,10 @@ def list_target(name: str, options: Options, work: Work, machine: str | None = N
         machine: the kind of machine that the estimate is for; None for this one.
     """
     chosen, store = target(name), read_store(work.results)
-    plan = chosen.plan(options, store, work.device, eager=work.eager)
+    estimator = Estimator(store, work.device, machine)
+    plan = chosen.plan(options, store, work.device, eager=work.eager, machine=machine)
     jobs = _all_jobs(chosen, plan)
     waiting = any(not job.done(store) for job in chosen.stages[0](plan))
     later = chosen.later if waiting else ""
-    estimator = Estimator(store, work.device, machine)
     again, parts = trained_again(jobs, store, work), begun(jobs, work)
     return list_jobs(jobs, store, estimator, later, again, parts)

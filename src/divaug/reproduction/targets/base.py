@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from divaug.operations.checks import unknown_name
+from divaug.recipes import Recipe
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job, TrainJob
 from divaug.reproduction.measurement import MeasureJob
@@ -12,6 +13,7 @@ from divaug.reproduction.options import PAPER_ROW, ROW_NAMES, Options, recipe_of
 from divaug.reproduction.outcomes import Outcome
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.store import Store
+from divaug.reproduction.timing import this_setting
 
 __all__ = ["Plan", "Target", "cells", "exists", "measured_by", "runs_behind"]
 
@@ -27,6 +29,7 @@ class Plan:
         store: the records of the stages before.
         device: where jobs will run.
         eager: whether without compilation and CUDA graphs.
+        machine: the kind of machine that jobs are only listed for; None for this one.
     """
 
     options: Options
@@ -35,6 +38,17 @@ class Plan:
     store: Store
     device: str | None = None
     eager: bool = False
+    machine: str | None = None
+
+    def setting(self, recipe: Recipe) -> str:
+        """Where and how the steps are timed that jobs follow from; see `setting_of`.
+
+        Of another machine than this one the timings that it has tell; the last where they differ.
+        """
+        if self.machine is None:
+            return this_setting(recipe, self.device, eager=self.eager)
+        timed = [one for one in self.store.timed(recipe) if one.machine == self.machine]
+        return timed[-1].setting if timed else self.machine
 
 
 @dataclass(frozen=True)
@@ -64,7 +78,13 @@ class Target:
     later: str = ""
 
     def plan(
-        self, options: Options, store: Store, device: str | None = None, *, eager: bool = False
+        self,
+        options: Options,
+        store: Store,
+        device: str | None = None,
+        *,
+        eager: bool = False,
+        machine: str | None = None,
     ) -> Plan:
         """The target as the options narrow it.
 
@@ -80,7 +100,7 @@ class Target:
             if name not in self.methods:
                 raise ValueError(unknown_name(f"method of {self.name}:", name, self.methods))
         methods = tuple(name for name in self.methods if name in (options.methods or self.methods))
-        return Plan(options, options.rows or self.rows, methods, store, device, eager)
+        return Plan(options, options.rows or self.rows, methods, store, device, eager, machine)
 
     def findings(self, options: Options, store: Store) -> Findings:
         """The records, through the options."""

@@ -5,8 +5,8 @@ from typing import Any
 
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.outcomes import BOUND, VERDICTS, Claim
-from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
-from divaug.reproduction.summaries import Summary
+from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
+from divaug.reproduction.summaries import Summary, summarize
 from divaug.reproduction.verdicts import above_zero, enough
 
 __all__ = [
@@ -23,7 +23,9 @@ __all__ = [
 CONTROLS = ("randaugment-xS", "trivialaugment-xS", "random")
 _NOTE = (
     "Accuracy of DivAug (k-means++) less that of a control that trains on as many views of each "
-    "image, in points: mean ± sample standard deviation over so many pairs of runs with one seed."
+    "image, in points: mean ± sample standard deviation over so many pairs of runs with one seed. "
+    "VD trained: Variance Diversity of the views trained on, to the network in training, mean over "
+    "all epochs; over all runs of a method."
 )
 #: What the column of pairs to decide says.
 ENOUGH = (
@@ -57,6 +59,8 @@ _COLUMNS = (
     Column("row", "dataset and network"),
     Column("control", "control"),
     *lead_columns("DivAug less it"),
+    spread("trained", "VD trained, control"),
+    spread("own_trained", "VD trained, DivAug"),
 )
 
 
@@ -79,6 +83,10 @@ def _more(found: Summary) -> str:
     return f"; {wanted} pairs like these would decide{against}" if wanted else ""
 
 
+def _trained(findings: Findings, row: str, name: str) -> Summary | None:
+    return summarize(run.trained_diversity for run in findings.runs(row, name))
+
+
 def controls_sheet(
     findings: Findings, rows: Sequence[str], names: Sequence[str] = CONTROLS, where: str = ""
 ) -> Sheet:
@@ -99,6 +107,8 @@ def controls_sheet(
                 "row": row,
                 "control": findings.title(row, name),
                 **lead(findings.difference(row, "divaug", name)),
+                "trained": _trained(findings, row, name),
+                "own_trained": _trained(findings, row, "divaug"),
             }
             for row in rows
             for name in names

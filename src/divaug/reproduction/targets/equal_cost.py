@@ -17,7 +17,6 @@ from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, p
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Plan, Target
 from divaug.reproduction.targets.cost import timings
-from divaug.reproduction.timing import this_setting
 
 __all__ = ["TARGET"]
 
@@ -61,7 +60,7 @@ def _train(plan: Plan) -> list[Job]:
     findings = TARGET.findings(plan.options, plan.store)
     # The machine that trains is the one that was timed.
     recipe = recipe_of(plan.rows[0], _REFERENCE, 0, plan.options)
-    setting = this_setting(recipe, plan.device, eager=plan.eager)
+    setting = plan.setting(recipe)
     jobs: list[Job] = []
     for seed in range(plan.options.seeds):
         for row in plan.rows:

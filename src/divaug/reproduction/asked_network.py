@@ -1,0 +1,75 @@
+"""Which network a measurement asked: what its own training came to, and where that was."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from divaug.reproduction.content import to_number
+from divaug.reproduction.machines import portable
+from divaug.training.checkpoint_states import MODEL, read_state
+from divaug.training.checkpoints import find
+from divaug.training.runs import read_metrics
+
+__all__ = ["AskedNetwork", "began", "read_asked_network"]
+
+_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class AskedNetwork:
+    """A trained network, told from others with the same recipe and seed.
+
+    Args:
+        accuracy: on the test images, at the end of its training.
+        weights: first digits of the SHA-256 of the file that holds them.
+        starts: machine, versions, commit and command of each start of its training.
+    """
+
+    accuracy: float
+    weights: str
+    starts: tuple[Mapping[str, Any], ...]
+
+    @property
+    def began(self) -> str | None:
+        """When its training began; see `began`."""
+        return began(self.starts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> "AskedNetwork":
+        """Read what `to_dict` gave.
+
+        Raises:
+            KeyError, TypeError: it is no such thing.
+        """
+        weights, starts = content["weights"], content["starts"]
+        if not isinstance(weights, str) or not isinstance(starts, list) or not starts:
+            raise TypeError(f"weights and starts were expected, got {weights!r} and {starts!r}")
+        return AskedNetwork(to_number(content["accuracy"]), weights, tuple(starts))
+
+
+def began(starts: tuple[Mapping[str, Any], ...]) -> str | None:
+    """When a training began: what two trainings of one recipe do not have in common."""
+    found: str | None = starts[0].get("started") if starts else None
+    return found
+
+
+def read_asked_network(folder: Path) -> AskedNetwork:
+    """The network that a finished run ends with.
+
+    Args:
+        folder: of the run; its last checkpoint must be there.
+    """
+    last = [line for line in read_metrics(folder) if line["kind"] == "epoch"][-1]
+    starts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+    state = read_state(find(folder / "checkpoints")[-1])
+    return AskedNetwork(
+        float(last["test_accuracy"]),
+        state["sha256"][MODEL][:_DIGITS],
+        tuple(map(portable, starts)),
+    )
