@@ -13,7 +13,7 @@ from tests.reproduction_helpers import PLACE
 from tests.test_reproduction_records import MEASUREMENT
 from tests.test_reproduction_relations import outcome, run
 
-FIRST, SECOND = ({**PLACE, "started": f"2026-01-0{day}T00:00:00Z"} for day in (1, 2))
+FIRST, SECOND, THIRD = ({**PLACE, "started": f"2026-01-0{day}T00:00:00Z"} for day in (1, 2, 3))
 AGAIN = "Not all are the networks of the runs"
 SEVERAL = "more than one network was asked"
 
@@ -57,16 +57,29 @@ def test_a_network_that_was_trained_again_stands_beside_its_run(accuracy):
 
 
 def test_only_what_was_trained_again_is_told_and_each_once():
-    networks = [network(0.897, "b" * 16, SECOND), network(0.96, "c" * 16, FIRST)]
+    networks = [network(0.897, "b" * 16, SECOND), network(0.96, "c" * 16, THIRD)]
     measurements = [
         asked(scorer, one.accuracy, name=name, network=one)
         for scorer, one in zip(("none", "default"), networks, strict=True)
         for name in ("divaug", "random")
     ]
-    told = notes("affinity", [ran("none", 0.9036), ran("default", 0.96)], measurements)
+    runs = [ran("none", 0.9036), ran("default", 0.96, place=THIRD)]
+    told = notes("affinity", runs, measurements)
     assert "no augmentation 89.70 %, default augmentation 96.00 %." in told
     assert told.count("seed 0") == 1
     assert "1 training on" in told
+
+
+def test_every_seed_that_was_trained_again_is_told():
+    runs = [ran("none", 0.9, seed) for seed in (0, 1)]
+    measurements = [
+        asked("none", 0.8, seed, network=network(0.8 + seed / 100, str(seed) * 16, SECOND))
+        for seed in (0, 1)
+    ]
+    told = notes("diversity", runs, measurements)
+    each = "seed 0: 80.00% at its end, the run 90.00%; no augmentation, seed 1: 81.00% at its end"
+    assert each in told
+    assert "2 trainings on" in told
 
 
 def test_a_seed_without_a_run_and_records_without_a_network_claim_nothing():
@@ -88,7 +101,9 @@ def test_every_network_counts_once_also_where_two_are_as_good():
         for seed, accuracy in ((0, 0.80), (1, 0.80), (2, 0.83))
         for name in ("divaug", "randaugment", "random")
     ]
-    assert "no augmentation 81.00 ± 1.73 %." in notes("diversity", [], measurements)
+    told = notes("diversity", [], measurements)
+    assert "no augmentation 81.00 ± 1.73 %." in told
+    assert SEVERAL not in told
 
 
 @pytest.mark.parametrize("known", [True, False])
