@@ -1,6 +1,7 @@
 """The commands that train, evaluate, measure, report and time: words in, files and lines out."""
 
 import errno
+import html
 import json
 import os
 import signal
@@ -369,7 +370,12 @@ def test_the_demo_trains_at_equal_steps_and_at_equal_time_and_compares(tmp_path)
     assert float(rows["divaug"][3]) > float(rows["default"][3])
     assert rows["default,"][7] == rows["default"][3]  # the same augmenter and the same network
     assert output.splitlines()[-1] == f"report page: {tmp_path / 'demo' / 'report.html'}"
-    assert rows["divaug"][2] in (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    page = html.unescape((tmp_path / "demo" / "report.html").read_text(encoding="utf-8"))
+    assert rows["divaug"][2] in page
+    # Who opens the page alone reads the same warnings, before anything else.
+    for words_told in ("compare DivAug with that row", "mean nothing", "as long as divaug"):
+        assert words_told in output.replace("\n", " ")
+        assert page.index(words_told) < page.index("<h2>Runs</h2>")
     again = call("demo", "--out", tmp_path / "demo", *words)
     assert again.exit_code == 0  # finished runs are not run again
     assert rows["divaug"][2] in again.output

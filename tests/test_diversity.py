@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from divaug import affinity, loss_diversity, variance_diversity
-from divaug.diversity import AffinityMeter, Mean, largest_diversity, upper_bound
+from divaug.diversity import AffinityMeter, Mean, kept_by_chance, largest_diversity, upper_bound
 from tests.reference import kmeanspp_loops as loops
 
 
@@ -241,3 +241,12 @@ def test_wrong_input_is_refused():
     for meter in (Mean(), AffinityMeter()):
         with pytest.raises(ValueError, match="update"):
             meter.compute()
+
+
+@pytest.mark.parametrize(("E", "S"), [(8, 4), (5, 2), (4, 4), (3, 1)])
+def test_chance_keeps_the_mean_over_all_choices(E, S):
+    probs = torch.rand(E, 6, generator=torch.Generator().manual_seed(E)).softmax(-1)
+    choices = [list(one) for one in itertools.combinations(range(E), S)]
+    mean = torch.stack([variance_diversity(probs[one]) for one in choices]).mean()
+    expected = kept_by_chance(E, S) * variance_diversity(probs)
+    torch.testing.assert_close(mean, expected, rtol=1e-5, atol=1e-8)

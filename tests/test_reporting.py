@@ -27,6 +27,7 @@ from divaug.reporting.labels import labels_of
 from divaug.reporting.operations import shares
 from divaug.reporting.plots import COLORS
 from divaug.reporting.table import MISSING
+from divaug.tables import Table
 from divaug.training import Hardware, train
 from divaug.training.assembly import build_augmenter
 from divaug.training.data import default_of
@@ -124,6 +125,16 @@ def page(written):
 @pytest.fixture
 def copied(runs, tmp_path):
     return shutil.copytree(runs[1], tmp_path / "run")
+
+
+def test_a_summary_comes_first_and_one_dataset_is_named_once(written, runs, data, tmp_path):
+    summary = Table(("a <b>", "n"), (("x & y", "1"),), numeric=(1,), notes=("Little data.",))
+    write_report(runs[:1], tmp_path / "page.html", data=data, summary=summary)
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert Reader(text).tables[0] == [["a <b>", "n"], ["x & y", "1"]]
+    assert text.index("In short") < text.index("Little data.") < text.index("<h2>Runs</h2>")
+    assert "dataset" not in Reader(text).tables[1][0]
+    assert "In short" not in written[0].read_text(encoding="utf-8")
 
 
 def test_the_table_has_the_numbers_that_the_runs_wrote(page, runs):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from divaug.diversity import Mean, largest_diversity, variance_diversity
+from divaug.diversity import Mean, kept_by_chance, largest_diversity, variance_diversity
 from divaug.selection import METHODS, select
 from divaug.ways import BATCH, JUDGE, WAYS
 
@@ -118,9 +118,8 @@ class Choices:
 
     def _by_chance(self, rule: str) -> Choice:
         """The mean over all choices: a pair of candidates is in each as often as any other."""
-        E, S, every = self._num_candidates, self._num_selected, self.candidates()
-        # E²·VD is the sum over all pairs; of these a share of S(S − 1) / E(E − 1) is in a choice.
-        factor = (S - 1) * E / (S * (E - 1)) if E > 1 else 0.0
+        every = self.candidates()
+        factor = kept_by_chance(self._num_candidates, self._num_selected)
         diversities = (factor * every.diversity, factor * every.batch_diversity)
         return Choice(self._space, JUDGE, rule, *diversities, every.accuracy, 1.0, 1.0)
 

@@ -109,9 +109,9 @@ def demonstrate(
     size = min(_MEASURED, first.recipe.train_images or _MEASURED)
     augmenters = list(dict.fromkeys(run.recipe.augmenter for run in runs.values()))
     measured = measure_run(first.folder, augmenters, views=4, images=size, device="cpu")
-    page = Path(out) / "report.html"
-    write_report([run.folder for run in runs.values()], page)
-    return Demonstration(runs, measured, page)
+    found = Demonstration(runs, measured, Path(out) / "report.html")
+    write_report([run.folder for run in runs.values()], found.page, summary=found.table())
+    return found
 
 
 def plan(changes: Sequence[str] = ()) -> dict[str, tuple[str, Recipe]]:

@@ -16,6 +16,7 @@ __all__ = [
     "AffinityMeter",
     "Mean",
     "affinity",
+    "kept_by_chance",
     "largest_diversity",
     "loss_diversity",
     "spread",
@@ -59,6 +60,20 @@ def spread(probs: Tensor) -> Tensor:
     mean_probs = p.mean(-2, keepdim=True)  # ψ
     delta = p - mean_probs  # Δ
     return delta.square().sum(-1).mean(-1)
+
+
+def kept_by_chance(num_candidates: int, num_selected: int) -> float:
+    """Variance Diversity of S of E candidates by chance over that of all, mean over all choices.
+
+    Fewer are less diverse: what a rule keeps is to be compared with this, not with all candidates.
+
+    Example:
+        >>> kept_by_chance(8, 4)
+        0.8571428571428571
+    """
+    E, S = num_candidates, num_selected
+    # E²·𝒟 is the sum over all pairs; of these a share of S(S − 1) / E(E − 1) is in a choice.
+    return (S - 1) * E / (S * (E - 1)) if E > 1 else 0.0
 
 
 def largest_diversity(probs: Tensor, num_selected: int) -> Tensor:

@@ -40,7 +40,7 @@ def measure(
     json: Json = None,
     device: Device = None,
 ) -> None:
-    """Variance Diversity, Loss Diversity and Affinity of augmenters, seen by a run's network."""
+    """Variance Diversity, loss of the views and Affinity of augmenters, seen by a run's network."""
     from divaug.measuring import measure_run
     from divaug.training.files import replace_text
 
@@ -71,13 +71,14 @@ def _table(found: "dict[str, Measurement]") -> Table:
     )
     one = next(iter(found.values()))
     return Table(
-        ("augmenter", "Variance Diversity", "Loss Diversity", "Affinity", "accuracy augmented"),
+        ("augmenter", "Variance Diversity", "loss of its views", "Affinity", "accuracy augmented"),
         rows,
         numeric=(1, 2, 3, 4),
         notes=(
             f"{one.views} views of {one.train_images:,} training images (diversities) and "
             f"{one.test_images:,} test images (affinity); accuracy on the test images as they are: "
-            f"{one.clean_accuracy:.2%}.",
+            f"{one.clean_accuracy:.2%}. The loss is this network's; the Loss Diversity of the "
+            "paper is the training loss of a network that was trained with the augmenter itself.",
             *(
                 f"{name} is a schedule: measured at {one.epochs} epochs spread evenly over it, "
                 "each on its share of the images."

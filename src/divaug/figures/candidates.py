@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from PIL import Image
 from torch import Tensor
 
-from divaug.diversity import variance_diversity
+from divaug.diversity import kept_by_chance, variance_diversity
 from divaug.figures.canvas import INK, PAPER, SOFT, Page
 from divaug.subpolicies import SubPolicies
 
@@ -75,7 +75,9 @@ def _draw_row(page: Page, choice: Choice, b: int, top: int, scale: float) -> Non
     page.paste(choice.images[b], MARGIN, top + FRAME, CELL, CELL)
     kept = float(variance_diversity(choice.probs[b, choice.chosen[b]]))
     everything = float(variance_diversity(choice.probs[b]))
-    notes = ("original", "Variance Diversity", f"kept: {kept:.3g}", f"all: {everything:.3g}")
+    chance = everything * kept_by_chance(choice.probs.shape[1], len(order))
+    diversities = {"kept": kept, "by chance": chance, "all": everything}
+    notes = ("original", "Variance Diversity", *(f"{n}: {v:.3g}" for n, v in diversities.items()))
     for i, note in enumerate(notes):
         page.write(note, MARGIN, top + FRAME + CELL + 10 + 16 * i, 11, SOFT if i < 2 else INK)
     for e in range(choice.probs.shape[1]):

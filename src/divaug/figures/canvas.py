@@ -33,6 +33,11 @@ PAPER: Color = (255, 255, 255)
 INK: Color = (32, 36, 44)
 SOFT: Color = (120, 126, 138)
 
+# The least width of a space, in sizes of the font.
+_SPACE = 0.32
+# Anchor → which part of a line lies left of it.
+_BEFORE = {"l": 0.0, "m": 0.5, "r": 1.0}
+
 
 def read_image(path: Path) -> Tensor:
     """Read an image file as uint8 `[3,H,W]`, turned upright.
@@ -83,9 +88,19 @@ def fit_square(image: Tensor, side: int) -> Tensor:
     return to_tensor(ImageOps.fit(picture, (side, side), Image.Resampling.LANCZOS))
 
 
-def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """The font that comes with Pillow."""
-    return ImageFont.load_default(size)
+def font(size: int) -> ImageFont.FreeTypeFont:
+    """The font that comes with Pillow.
+
+    Raises:
+        RuntimeError: Pillow was built without FreeType.
+    """
+    found = ImageFont.load_default(size)
+    if not isinstance(found, ImageFont.FreeTypeFont):
+        raise RuntimeError(
+            "Pillow has no FreeType here, which writing on pictures needs; install Pillow as it is "
+            "published (pip install --force-reinstall pillow)."
+        )
+    return found
 
 
 def save_picture(picture: Image.Image, path: Path) -> None:
@@ -130,4 +145,14 @@ class Page:
         self, text: str, x: float, y: float, size: int, color: Color = INK, anchor: str = "lt"
     ) -> None:
         """Write one line; `anchor` as Pillow names them ("lt": from the left, below y)."""
-        self.draw.text((x, y), text, fill=color, font=font(size), anchor=anchor)
+        face, across, down = font(size), anchor[0], anchor[1]
+        if down == "t":  # words stand on one line, whatever the height of each
+            y, down = y - face.getbbox(text or " ", anchor="ls")[1], "s"
+        words = text.split(" ")
+        widths = [face.getlength(word) for word in words]
+        # The font's own space is two pixels wide where letters are small, and words run together.
+        space = max(face.getlength(" "), _SPACE * size)
+        x -= _BEFORE[across] * (sum(widths) + space * (len(words) - 1))
+        for word, width in zip(words, widths, strict=True):
+            self.draw.text((x, y), word, fill=color, font=face, anchor=f"l{down}")
+            x += width + space

@@ -17,6 +17,7 @@ from divaug.reporting.plots import Picture, styles_of
 from divaug.reporting.reading import RunRecord
 from divaug.reporting.seeds import seeds_table
 from divaug.reporting.table import runs_table
+from divaug.tables import Table
 
 __all__ = ["render"]
 
@@ -42,12 +43,17 @@ class _Part:
         return json.dumps(self.run.recipe.to_dict(), indent=1, ensure_ascii=False)
 
 
-def render(runs: Sequence[RunRecord], data: str | Path | Dataset | None = None) -> str:
+def render(
+    runs: Sequence[RunRecord],
+    data: str | Path | Dataset | None = None,
+    summary: Table | None = None,
+) -> str:
     """The page as text: one HTML file, its pictures inside, without scripts.
 
     Args:
         runs: in the order of the page.
         data: a dataset for the pictures of candidates, or where to find it.
+        summary: what stands first, with its notes.
     """
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(
@@ -57,14 +63,17 @@ def render(runs: Sequence[RunRecord], data: str | Path | Dataset | None = None) 
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    datasets = sorted({run.dataset for run in runs})
     curves, absent = draw_curves(runs)
     styles = styles_of([run.recipe_but_seed for run in runs])
     return environment.get_template(_TEMPLATE).render(
         version=__version__,
-        results=runs_table(runs, provenance=False),
+        summary=summary,
+        # The one dataset of all runs stands above the table.
+        results=runs_table(runs, provenance=False, but=["dataset"] * (len(datasets) == 1)),
         provenance=runs_table(runs, provenance=True),
         seeds=seeds_table(runs),
-        datasets=sorted({run.dataset for run in runs}),
+        datasets=datasets,
         curves=curves,
         absent=absent,
         parts=[

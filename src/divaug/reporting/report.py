@@ -7,6 +7,7 @@ from divaug.datasets import Dataset
 from divaug.reporting.reading import read_runs
 from divaug.reporting.seeds import seeds_table
 from divaug.reporting.table import runs_table, to_csv, to_markdown
+from divaug.tables import Table
 from divaug.training.files import replace_text, writing
 
 __all__ = ["write_report"]
@@ -19,6 +20,7 @@ def write_report(
     markdown: str | Path | None = None,
     csv: str | Path | None = None,
     data: str | Path | Dataset | None = None,
+    summary: Table | None = None,
 ) -> list[Path]:
     """Write a page about runs, and its table in other forms.
 
@@ -29,6 +31,7 @@ def write_report(
         csv: where the table goes as comma-separated values, if anywhere: a row for each run.
         data: a dataset for the pictures of candidates, or where to find it; None for where each
             run found its own. Nothing is downloaded.
+        summary: a table that the page begins with, a row for each run.
 
     Returns:
         What was written.
@@ -45,7 +48,7 @@ def write_report(
         raise FileNotFoundError(f"`data` must be an .npz file or a folder, got {str(data)!r}.")
     targets = [Path(path) for path in (out, markdown, csv) if path is not None]
     _check_targets(targets)
-    texts = {Path(out): render(records, data)}
+    texts = {Path(out): render(records, data, summary)}
     if markdown is not None:
         tables = [table for table in (runs_table(records), seeds_table(records)) if table]
         texts[Path(markdown)] = "\n\n".join(to_markdown(table) for table in tables) + "\n"

@@ -95,15 +95,19 @@ NOTES = (
 )
 
 
-def runs_table(runs: Sequence[RunRecord], *, provenance: bool | None = None) -> Table:
+def runs_table(
+    runs: Sequence[RunRecord], *, provenance: bool | None = None, but: Sequence[str] = ()
+) -> Table:
     """A row for each run, numbered from 1.
 
     Args:
         runs: in the order of the rows.
         provenance: True for machine, versions and commit alone, False for all but these; None for
             everything.
+        but: names of columns that are left out.
     """
-    wanted = [c for c in _COLUMNS if provenance is None or c.page is not provenance]
+    shown = [c for c in _COLUMNS if provenance is None or c.page is not provenance]
+    wanted = [c for c in shown if c.name not in but]
     rows = tuple(
         (str(i), *(column.text(run) for column in wanted)) for i, run in enumerate(runs, 1)
     )

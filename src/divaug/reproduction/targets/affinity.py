@@ -58,7 +58,7 @@ _NOTE = (
     "Affinity: their accuracy on augmented test images less that on the test images. Loss "
     "Diversity, as defined: the training loss of networks trained with the method itself, last "
     "epoch, over n seeds. Gain: in accuracy over the default augmentation, in so many pairs of "
-    "runs with one seed."
+    "runs with the same seed."
 )
 
 

@@ -29,8 +29,8 @@ _COLUMNS = (
 )
 _NOTE = (
     "Test accuracy of the last epoch where both draw their candidates from a space, mean ± sample "
-    "standard deviation over n seeds; differences over pairs of runs with one seed, in points. The "
-    "first space is the one that all other tables are of; "
+    "standard deviation over n seeds; differences over pairs of runs with the same seed, in "
+    "points. The first space is the one that all other tables are of; "
     "`divaug reproduce random-baseline --set space=NAME` trains with another."
 )
 

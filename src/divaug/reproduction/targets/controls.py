@@ -23,9 +23,9 @@ __all__ = [
 CONTROLS = ("randaugment-xS", "trivialaugment-xS", "random")
 _NOTE = (
     "Accuracy of DivAug (k-means++) less that of a control that trains on as many views of each "
-    "image, in points: mean ± sample standard deviation over so many pairs of runs with one seed. "
-    "VD trained: Variance Diversity of the views trained on, to the network in training, mean over "
-    "all epochs; over all runs of a method."
+    "image, in points: mean ± sample standard deviation over so many pairs of runs with the same "
+    "seed. VD trained: Variance Diversity of the views trained on, to the network in training, "
+    "mean over all epochs; over all runs of a method."
 )
 #: What the column of pairs to decide says.
 ENOUGH = (

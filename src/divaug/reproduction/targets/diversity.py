@@ -50,7 +50,7 @@ _COLUMNS = (
 _NOTE = (
     "Variance Diversity of S views of each training image, to networks trained without any "
     "augmentation, one for each seed, over n networks. Accuracy: last epoch, over n seeds. Gain: "
-    "over the default augmentation, in so many pairs of runs with one seed. The paper's gains "
+    "over the default augmentation, in so many pairs of runs with the same seed. The paper's gains "
     "follow from its table, whose baseline is the number without Cutout; it prints no diversities."
 )
 

@@ -91,11 +91,13 @@ def _controls(findings: Findings, rows: Sequence[str]) -> list[RunRecord]:
 def _analyse(findings: Findings) -> Outcome:
     rows = findings.rows()
     runs, others = runs_behind(findings, rows), _controls(findings, rows)
+    rules = tuple(_row(findings, row, name) for row in rows for name in findings.methods)
+    printed = any(line["paper"] for line in rules)
     main = Sheet(
         "rules",
         "The rules of selection",
-        _COLUMNS,
-        tuple(_row(findings, row, name) for row in rows for name in findings.methods),
+        tuple(column for column in _COLUMNS if printed or column.key != "paper"),
+        rules,
         tuple(note for note in (_NOTE, _papers(rows), provenance(runs)) if note),
     )
     claims = claims_sheet([_claim(findings, row) for row in rows])

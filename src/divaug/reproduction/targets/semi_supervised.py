@@ -64,12 +64,12 @@ _NOTE = (
     "Test error after the last step, mean ± sample standard deviation over n seeds (n = 1: no "
     "spread); the paper's is the mean of four trials with their deviation. A run with fewer steps "
     "has the whole schedule in them. Against another method: difference in error, below 0 where "
-    "there is less of it, over n pairs of runs with one seed and so with the same labelled images. "
-    "VD trained: Variance Diversity of the views trained on, mean over the run; with one view "
-    "there is none. RandAugment, authors' draw: as their code draws it, two of the operations that "
-    "the other methods have, each with probability one half, both at one level; beside it stand "
-    "the paper's numbers for RandAugment. RandAugment: as its own paper defines it, a control that "
-    "the paper does not have."
+    "there is less of it, over n pairs of runs with the same seed and so with the same labelled "
+    "images. VD trained: Variance Diversity of the views trained on, mean over the run; with one "
+    "view there is none. RandAugment, authors' draw: as their code draws it, two of the operations "
+    "that the other methods have, each with probability one half, both at one level; beside it "
+    "stand the paper's numbers for RandAugment. RandAugment: as its own paper defines it, a "
+    "control that the paper does not have."
 )
 
 

@@ -36,8 +36,8 @@ COLUMNS = (
 NOTE = (
     "Test accuracy of the last epoch, mean ± sample standard deviation over n seeds (n = 1: no "
     "spread); over default: mean difference to the default augmentation, over so many pairs of "
-    "runs with one seed. The paper's baseline column is the number without Cutout, though its "
-    "default augmentation has it."
+    "runs with the same seed; a seed that one of them lacks does not count there. The paper's "
+    "baseline column is the number without Cutout, though its default augmentation has it."
 )
 
 
@@ -115,7 +115,8 @@ def _claims(findings: Findings, row: str) -> list[Claim]:
         theirs = paper.printed(row, name)
         if name not in findings.methods or (ours and not theirs):
             continue
-        text = f"DivAug is more accurate than {findings.title(row, name)} ({row})"
+        where = row if ours else f"{row}, not in the paper"
+        text = f"DivAug is more accurate than {findings.title(row, name)} ({where})"
         found = better_claim(text, findings, row, name)
         if found.numbers and ours and theirs:
             printed = f"{ours.accuracy - theirs.accuracy:+.1f}"
