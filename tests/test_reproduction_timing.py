@@ -219,6 +219,62 @@ def test_epochs_follow_from_one_batch_and_stay_when_another_comes():
     assert epochs_at_equal_cost(apart, PAPER_ROW, "randaugment", old[0].setting) is None
 
 
+def ran(name, epochs, accuracy, seed=0, **place):
+    one = made_run(epochs, augmenter=name, seed=seed, name=f"{PAPER_ROW}-{name}")
+    last = replace(one.last, test_accuracy=accuracy)
+    return replace(one, epochs=(*one.epochs[:-1], last), starts=(WHERE | place,))
+
+
+def accuracies(*runs, costs=()):
+    store = replace(store_of(*costs), runs={run.hash: run for run in runs})
+    sheet = TARGETS["supervised"].outcome(Options(), store).sheets[0]
+    lines = list(csv.DictReader(io.StringIO(sheet.csv())))
+    names = [column.name for column in sheet.columns]
+    rows = {row[0]: dict(zip(names, row, strict=True)) for row in sheet.table().rows}
+    return {line["method"]: line for line in lines}, rows, " ".join(sheet.notes)
+
+
+STEPS = (timed("divaug", 8.0, "1"), timed("randaugment", 2.0, "1"), timed("default", 1.0, "1"))
+
+
+def test_the_table_of_accuracies_has_every_method_in_divaugs_time():
+    runs = [ran("randaugment", 200, 0.90), ran("divaug", 200, 0.92)]
+    runs += [ran("randaugment", 800, accuracy, seed) for seed, accuracy in enumerate((0.93, 0.95))]
+    lines, rows, notes = accuracies(*runs, costs=STEPS)
+    quick = rows["RandAugment"]
+    assert (quick["ours, %"], quick["n"], quick["epochs"]) == ("90.00", "1", "200")
+    assert quick["in DivAug's time, %"] == "94.00 ± 1.41"
+    assert (quick["n then"], quick["epochs then"]) == ("2", "800")
+    own = rows["DivAug (k-means++)"]
+    assert own["in DivAug's time, %"] == own["ours, %"] == "92.00"
+    # What was timed and not run, what was not timed, and what the comparison does not have.
+    assert rows["default"]["in DivAug's time, %"] == "—, not run"
+    assert (rows["default"]["n then"], rows["default"]["epochs then"]) == ("0", "1600")
+    assert lines["default"]["equal_mean"] == ""
+    for name in ("PBA", "no augmentation", "DivAug, exact"):
+        assert (rows[name]["in DivAug's time, %"], rows[name]["epochs then"]) == ("—", "—")
+    assert "In DivAug's time: " in notes
+    assert "4 runs on Some CPU" in notes  # each once
+
+
+def test_without_timings_the_table_says_nothing_of_divaugs_time():
+    _, rows, notes = accuracies(ran("randaugment", 200, 0.9), ran("randaugment", 800, 0.95))
+    assert "in DivAug's time, %" not in rows["RandAugment"]
+    assert "In DivAug's time" not in notes
+    assert "1 run on" in notes
+
+
+def test_of_several_machines_the_one_counts_that_has_runs():
+    there = [
+        timed("divaug", 8.0, "1", gpu="Some GPU"),
+        timed("randaugment", 4.0, "1", gpu="Some GPU"),
+    ]
+    lines, _, _ = accuracies(ran("randaugment", 400, 0.97), costs=(*STEPS, *there))
+    assert lines["RandAugment"]["equal_epochs"] == "400"
+    lines, _, _ = accuracies(ran("randaugment", 800, 0.97), costs=(*STEPS, *there))
+    assert lines["RandAugment"]["equal_epochs"] == "800"
+
+
 def jobs_of(target, machine, *costs, tmp_path):
     for cost in costs:
         save(tmp_path / "results", cost)

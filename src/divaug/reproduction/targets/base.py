@@ -15,7 +15,7 @@ from divaug.reproduction.records import RunRecord
 from divaug.reproduction.store import Store
 from divaug.reproduction.timing import this_setting
 
-__all__ = ["Plan", "Target", "cells", "exists", "measured_by", "runs_behind"]
+__all__ = ["Plan", "Target", "cells", "exists", "measured_by", "once", "runs_behind"]
 
 
 @dataclass(frozen=True)
@@ -182,6 +182,11 @@ def runs_behind(
     """Every run that the cells of some rows are made from, those of extra methods first."""
     names = dict.fromkeys([*extra, *findings.methods])
     return [run for row in rows for name in names for run in findings.runs(row, name)]
+
+
+def once(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """Each run once: DivAug's epochs at equal cost are the usual ones."""
+    return list({run.hash: run for run in runs}.values())
 
 
 def exists(row: str, augmenter: str) -> bool:

@@ -1,6 +1,6 @@
 """Every method given the time of DivAug's steps: more epochs for those that cost less."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +15,10 @@ from divaug.reproduction.outcomes import Drawing, Outcome, provenance, runs_shee
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, percent
 from divaug.reproduction.summaries import summarize
-from divaug.reproduction.targets.base import Plan, Target
+from divaug.reproduction.targets.base import Plan, Target, once
 from divaug.reproduction.targets.cost import timings
 
-__all__ = ["TARGET"]
+__all__ = ["TARGET", "at_equal_cost", "epochs_at_equal_cost"]
 
 _REFERENCE = "divaug"
 # Stands for the cost of a step that was not timed in one batch with the reference's.
@@ -54,6 +54,20 @@ def epochs_at_equal_cost(findings: Findings, row: str, name: str, setting: str) 
         return None
     ratio = reference.relative_to(own)
     return max(1, round(findings.recipe(row, _REFERENCE).epochs * ratio))
+
+
+def at_equal_cost(findings: Findings, row: str, name: str) -> tuple[int | None, list[RunRecord]]:
+    """Epochs and runs of a method in the time of DivAug's steps, for tables of other targets.
+
+    Of several machines that steps were timed on the first counts that has runs; without any, the
+    first. None and no runs where nothing follows from what was timed.
+    """
+    if name not in TARGET.methods:
+        return None, []
+    settings = findings.settings(row, _REFERENCE)
+    lengths = [epochs_at_equal_cost(findings, row, name, setting) for setting in settings]
+    found = [(epochs, findings.runs(row, name, epochs)) for epochs in lengths if epochs]
+    return next((one for one in found if one[1]), found[0] if found else (None, []))
 
 
 def _train(plan: Plan) -> list[Job]:
@@ -103,7 +117,7 @@ def _analyse(findings: Findings) -> Outcome:
         sheets.append(_sheet(findings, row, setting, suffix))
         named = dict(zip(findings.methods, sheets[-1].rows, strict=True))
         drawings += _draw(row, setting, named, suffix)
-    runs = _once([*equal, *_usual(findings, row)])
+    runs = once([*equal, *_usual(findings, row)])
     return Outcome(
         TARGET.name,
         TARGET.title,
@@ -119,7 +133,7 @@ def _sheet(findings: Findings, row: str, setting: str, suffix: str) -> Sheet:
     runs = [run for name in names for run in _runs(findings, row, name, setting)]
     pairs = [findings.related_costs(row, name, _REFERENCE, setting) for name in names]
     costs = {cost.hash: cost for pair in pairs for cost in pair if cost}
-    where = provenance(_once([*runs, *_usual(findings, row)]), timed=list(costs.values()))
+    where = provenance(once([*runs, *_usual(findings, row)]), timed=list(costs.values()))
     return Sheet(
         f"equal-cost{suffix}",
         f"Every method at DivAug's step time, {_place(row, setting)}",
@@ -136,11 +150,6 @@ def _place(row: str, setting: str) -> str:
 def _usual(findings: Findings, row: str) -> list[RunRecord]:
     """The runs with the usual epochs, which stand beside the others."""
     return [run for name in findings.methods for run in findings.runs(row, name)]
-
-
-def _once(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """Each run once: DivAug's epochs at equal cost are the usual ones."""
-    return list({run.hash: run for run in runs}.values())
 
 
 def _draw(

@@ -17,14 +17,16 @@ from divaug.reproduction.outcomes import (
     provenance,
     runs_sheet,
 )
-from divaug.reproduction.sheets import Column, Sheet, number, percent
+from divaug.reproduction.records import RunRecord
+from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, percent
 from divaug.reproduction.summaries import summarize
-from divaug.reproduction.targets.base import Target, cells, runs_behind
+from divaug.reproduction.targets.base import Target, cells, once, runs_behind
 from divaug.reproduction.targets.controls import CONTROLS, better_claim, controls_sheet
+from divaug.reproduction.targets.equal_cost import at_equal_cost
 
-__all__ = ["COLUMNS", "TARGET", "draw_rules", "row_sheet"]
+__all__ = ["TARGET", "draw_rules", "row_sheet"]
 
-COLUMNS = (
+_COLUMNS = (
     Column("method", "method"),
     Column("paper", "paper, %", lambda p: p.show(), numeric=True),
     percent("accuracy", "ours, %"),
@@ -33,11 +35,20 @@ COLUMNS = (
     number("pairs", "pairs"),
     number("epochs", "epochs"),
 )
-NOTE = (
+_AT_EQUAL_COST = (
+    percent("equal", "in DivAug's time, %", "—"),
+    number("equal_n", "n then"),
+    number("equal_epochs", "epochs then"),
+)
+_NOTE = (
     "Test accuracy of the last epoch, mean ± sample standard deviation over n seeds (n = 1: no "
     "spread); over default: mean difference to the default augmentation, over so many pairs of "
     "runs with the same seed; a seed that one of them lacks does not count there. The paper's "
     "baseline column is the number without Cutout, though its default augmentation has it."
+)
+_EQUAL_NOTE = (
+    "In DivAug's time: trained for as many epochs as take the time of DivAug's steps; see "
+    "`equal-cost`."
 )
 
 
@@ -47,7 +58,7 @@ _BASELINES = ("default", "autoaugment", "fast-autoaugment", "pba", "randaugment"
 
 def _analyse(findings: Findings) -> Outcome:
     rows = findings.rows()
-    runs = runs_behind(findings, rows)
+    runs = once([*runs_behind(findings, rows), *_longer(findings, rows)])
     sheets = (*(row_sheet(findings, row) for row in rows), *_compared(findings, rows))
     drawings = tuple(
         drawing
@@ -65,14 +76,22 @@ def _analyse(findings: Findings) -> Outcome:
 
 def row_sheet(findings: Findings, row: str) -> Sheet:
     """The methods of one row of the paper's table, the paper beside ours."""
-    runs = [run for name in findings.methods for run in findings.runs(row, name)]
+    runs = once([*runs_behind(findings, [row]), *_longer(findings, [row])])
+    lines = tuple(_rows(findings, row))
+    timed = any(line.get("equal_epochs") for line in lines)
     return Sheet(
         row,
         f"Test accuracy, {row}",
-        COLUMNS,
-        tuple(_rows(findings, row)),
-        tuple(note for note in (NOTE, provenance(runs)) if note),
+        (*_COLUMNS, *_AT_EQUAL_COST) if timed else _COLUMNS,
+        lines,
+        tuple(note for note in (_NOTE, _EQUAL_NOTE * timed, provenance(runs)) if note),
     )
+
+
+def _longer(findings: Findings, rows: Sequence[str]) -> list[RunRecord]:
+    """The runs in DivAug's time."""
+    cells = [(row, name) for row in rows for name in findings.methods]
+    return [run for row, name in cells for run in at_equal_cost(findings, row, name)[1]]
 
 
 def _rows(findings: Findings, row: str) -> Iterator[dict[str, Any]]:
@@ -87,6 +106,7 @@ def _rows(findings: Findings, row: str) -> Iterator[dict[str, Any]]:
             "over_default": over,
             "pairs": over.n if over else None,
             "epochs": findings.recipe(row, name).epochs if found else None,
+            **_in_divaugs_time(findings, row, name),
         }
     if paper.printed(row, paper.ADVERSARIAL) and not findings.options.methods:
         yield {
@@ -94,6 +114,18 @@ def _rows(findings: Findings, row: str) -> Iterator[dict[str, Any]]:
             "paper": paper.printed(row, paper.ADVERSARIAL),
             "n": 0,
         }
+
+
+def _in_divaugs_time(findings: Findings, row: str, name: str) -> dict[str, Any]:
+    epochs, runs = at_equal_cost(findings, row, name)
+    if epochs is None:
+        return {}
+    accuracy = summarize(run.accuracy for run in runs)
+    return {
+        "equal": accuracy or Absent(NOT_RUN),
+        "equal_n": accuracy.n if accuracy else 0,
+        "equal_epochs": epochs,
+    }
 
 
 def _compared(findings: Findings, rows: Sequence[str]) -> list[Sheet]:
