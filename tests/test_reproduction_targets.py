@@ -437,7 +437,7 @@ def test_cost_is_relative_to_randaugment(work, done):
     ratio = costs["divaug"].relative_to(costs["randaugment"])
     row = rows["DivAug (k-means++)"]
     assert float(row["relative"]) == pytest.approx(ratio)
-    assert float(row["paper"]) == 4.5
+    assert row["paper"] == ""  # the paper has it for CIFAR-10
     assert costs["divaug"].peak_bytes > costs["randaugment"].peak_bytes > 0
     parts = {row["method"]: row for row in read_csv(work, "cost", "parts")}
     assert float(parts["DivAug (k-means++)"]["score"]) > 0

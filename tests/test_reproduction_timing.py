@@ -51,6 +51,7 @@ def test_steps_are_related_to_the_base_of_their_own_batch():
     rows, notes = cost_table(store)
     assert rows["default"]["relative"] == "0.50"
     assert rows["DivAug (k-means++)"]["relative"] == "3.00"
+    assert [row["paper"] for row in rows.values() if row["paper"] != "—"] == ["1.0", "4.5"]
     assert rows["PBA"]["relative"] == rows["PBA"]["memory_relative"] == "—, timed apart"
     assert rows["PBA"]["step_ms"] == "5.00"
     assert rows["AutoAugment"]["relative"] == "—, not run"
