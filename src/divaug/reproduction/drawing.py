@@ -141,12 +141,12 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
     for next_place, line in enumerate(found):
         i = next_place if line.place is None else line.place
         xs, ys = zip(*line.points, strict=True)
-        color = _FAINT if line.faint else COLORS[i % len(COLORS)]
+        color, shape = _FAINT if line.faint else COLORS[i % len(COLORS)], i // len(COLORS)
         axes.plot(
             xs,
             ys,
-            STYLES[0 if line.faint else i // len(COLORS) % len(STYLES)],
-            marker="o" if len(xs) <= 12 else None,
+            STYLES[0 if line.faint else shape % len(STYLES)],
+            marker=_MARKERS[0 if line.faint else shape % len(_MARKERS)] if len(xs) <= 12 else None,
             ms=2 if line.faint else 4,
             lw=0.8 if line.faint else 1.7,
             zorder=1.5 if line.faint else 2.0,
@@ -157,7 +157,9 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
             axes.errorbar(xs, ys, line.errors, fmt="none", ecolor=color, capsize=3, lw=1.2)
     if whole:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    figure.legend(loc="outside lower center", ncols=columns, handlelength=2.2, **LEGEND)
+    # Long enough that dashes can be told from dots, beside a mark in the middle.
+    wide = {"handlelength": 3.2, "columnspacing": 1.2, "handletextpad": 0.5}
+    figure.legend(loc="outside lower center", ncols=columns, **wide, **LEGEND)
     return figure
 
 

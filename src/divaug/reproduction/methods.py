@@ -93,6 +93,9 @@ SCORERS = ("none", "default")
 # own.
 _COMPARED = (*RULES, FEW_LABELS_BASE.augmenter, *(name for name in METHODS if name not in RULES))
 _PLACES = {name: i for group in (_COMPARED, ROTATIONS) for i, name in enumerate(group)}
+# The same with several views has the same colour, and the next shape: there are so many colours.
+_NEXT_SHAPE = 6
+_PLACES |= {f"{one}-xS": _PLACES[one] + _NEXT_SHAPE for one in ("randaugment", "trivialaugment")}
 
 
 def place_of(augmenter: str) -> int:
