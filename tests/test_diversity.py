@@ -243,7 +243,7 @@ def test_wrong_input_is_refused():
             meter.compute()
 
 
-@pytest.mark.parametrize(("E", "S"), [(8, 4), (5, 2), (4, 4), (3, 1)])
+@pytest.mark.parametrize(("E", "S"), [(8, 4), (5, 2), (4, 4), (3, 1), (1, 1)])
 def test_chance_keeps_the_mean_over_all_choices(E, S):
     probs = torch.rand(E, 6, generator=torch.Generator().manual_seed(E)).softmax(-1)
     choices = [list(one) for one in itertools.combinations(range(E), S)]

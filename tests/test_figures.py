@@ -1,5 +1,6 @@
 """Pictures: sizes, what is drawn where, and that what they show is what the library does."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -7,10 +8,10 @@ import pytest
 import torch
 from PIL import Image
 
-from divaug import expand, score, select
+from divaug import expand, score, select, variance_diversity
 from divaug.default_augmentation import cifar10, plain
 from divaug.figures.candidates import CELL, FRAME, GAP, KEPT, MARGIN, ROW, TITLE, draw_candidates
-from divaug.figures.canvas import fit, fit_square, read_image, resize, to_picture, to_tensor
+from divaug.figures.canvas import Page, fit, fit_square, read_image, resize, to_picture, to_tensor
 from divaug.figures.choosing import choose, untrained_network
 from divaug.figures.magnitudes import draw_magnitudes, signed_magnitudes
 from divaug.figures.scene import DAY, NIGHT, scene
@@ -153,17 +154,73 @@ def test_frames_are_drawn_around_the_kept_candidates_and_no_others(choice):
             assert (below == KEPT) == (right == KEPT) == (e in kept)
 
 
+def ink(text, anchor="lt", size=12, at=(200, 40)):
+    """The box that a line of text fills, and its columns without ink."""
+    page = Page.blank(400, 80)
+    page.write(text, *at, size, anchor=anchor)
+    dark = (pixels(page.picture) < 128).any(-1)
+    rows, columns = np.flatnonzero(dark.any(1)), np.flatnonzero(dark.any(0))
+    return (columns[0], rows[0], columns[-1], rows[-1]), columns
+
+
+@pytest.mark.parametrize("text", ["HOLE", "HOLE HOLE IT"])
+def test_text_stands_where_its_anchor_says(text):
+    left, top, right, _ = ink(text, "lt")[0]
+    width = right - left
+    assert 200 <= left <= 202
+    assert abs(top - 40) <= 1
+    middle, ending = ink(text, "mm")[0], ink(text, "rm")[0]
+    assert abs((middle[0] + middle[2]) / 2 - 200) <= 2
+    assert abs((middle[1] + middle[3]) / 2 - 40) <= 3
+    assert 197 <= ending[2] <= 201
+    assert middle[2] - middle[0] == pytest.approx(width, abs=1)
+
+
+@pytest.mark.parametrize("size", [10, 12, 16])
+def test_words_stand_apart_and_on_one_line(size):
+    (left, _, right, _), columns = ink("Y 0", size=size)
+    assert np.diff(columns).max() - 1 >= 0.3 * size - 1  # nothing but the space is as wide
+    together = ink("Y0", size=size)[0]
+    assert right - left > together[2] - together[0] + 0.2 * size
+    # A low word is not lifted to the top of a high one.
+    high, low = ink("H", size=size)[0], ink("H n", size=size)[0]
+    assert (high[1], high[3]) == (low[1], low[3])
+    page = Page.blank(400, 80)
+    page.write("H n", 200, 40, size)
+    dark = (pixels(page.picture) < 128).any(-1)
+    n = np.flatnonzero(dark[:, 200 + round(0.9 * size) :].any(1))
+    assert n[0] > high[1]
+    assert n[-1] == high[3]
+
+
+def test_what_is_kept_is_compared_with_chance(choice, monkeypatch):
+    written = []
+    monkeypatch.setattr(Page, "write", lambda _, text, *__, **___: written.append(text))
+    draw_candidates(choice, "t")
+    for probs, chosen in zip(choice.probs, choice.chosen, strict=True):
+        sets = [list(one) for one in itertools.combinations(range(6), 3)]
+        chance = torch.stack([variance_diversity(probs[one]) for one in sets]).mean()
+        expected = {
+            "kept": variance_diversity(probs[chosen]),
+            "by chance": chance,
+            "all": variance_diversity(probs),
+        }
+        for name, value in expected.items():
+            found = [float(text.split(": ")[1]) for text in written if text.startswith(f"{name}: ")]
+            assert any(one == pytest.approx(float(value), rel=5e-3) for one in found)
+
+
 def test_bars_are_as_high_as_the_probabilities(choice):
     even = torch.full_like(choice.probs, 0.1)
     sure = torch.zeros_like(choice.probs)
     sure[..., 3] = 1.0
 
-    def ink(probs):
+    def kept(probs):
         sheet = pixels(draw_candidates(replace(choice, probs=probs), "t"))
         return int((sheet == KEPT).all(-1).sum())
 
     # Ten full bars against one: the rest of the picture is the same.
-    assert ink(even) - ink(sure) > 8 * (CELL // 10 - 2) * 50 * choice.chosen.numel()
+    assert kept(even) - kept(sure) > 8 * (CELL // 10 - 2) * 50 * choice.chosen.numel()
 
 
 def test_many_classes_and_broken_probabilities_are_drawn(choice):

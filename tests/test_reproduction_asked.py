@@ -14,8 +14,8 @@ from tests.test_reproduction_records import MEASUREMENT
 from tests.test_reproduction_relations import outcome, run
 
 FIRST, SECOND, THIRD = ({**PLACE, "started": f"2026-01-0{day}T00:00:00Z"} for day in (1, 2, 3))
-AGAIN = "Not all are the networks of the runs"
-SEVERAL = "more than one network was asked"
+AGAIN = "Of another training than the run in the tables with the same recipe and seed: "
+SEVERAL = "networks were asked: differences"
 
 
 def ran(scorer, accuracy, seed=0, row=PAPER_ROW, place=FIRST):
@@ -50,8 +50,9 @@ def test_the_network_of_the_run_is_told_by_its_training_not_by_its_accuracy(clea
 def test_a_network_that_was_trained_again_stands_beside_its_run(accuracy):
     found = asked("none", 0.8965, network=network(accuracy, place=SECOND | {"commit": "123456"}))
     told = notes("diversity", [ran("none", 0.9036)], [found])
-    assert "test images: no augmentation 89.65 %. " + AGAIN in told
-    assert f"(no augmentation, seed 0: {accuracy:.2%} at its end, the run 90.36%)." in told
+    assert "test images: no augmentation 89.65 %. " + AGAIN + "1 of 1" in told
+    each = f"(no augmentation, seed 0: {100 * accuracy:.2f} % at its end, the run 90.36 %)."
+    assert each in told
     # Where that training was done is told as of any other.
     assert "1 training on Some CPU, 2 threads; commit 123456;" in told
 
@@ -67,6 +68,7 @@ def test_only_what_was_trained_again_is_told_and_each_once():
     told = notes("affinity", runs, measurements)
     assert "no augmentation 89.70 %, default augmentation 96.00 %." in told
     assert told.count("seed 0") == 1
+    assert AGAIN + "1 of 2" in told
     assert "1 training on" in told
 
 
@@ -77,8 +79,9 @@ def test_every_seed_that_was_trained_again_is_told():
         for seed in (0, 1)
     ]
     told = notes("diversity", runs, measurements)
-    each = "seed 0: 80.00% at its end, the run 90.00%; no augmentation, seed 1: 81.00% at its end"
+    each = "seed 0: 80.00 % at its end, the run 90.00 %; no augmentation, seed 1: 81.00 % at its"
     assert each in told
+    assert AGAIN + "2 of 2" in told
     assert "2 trainings on" in told
 
 
@@ -106,16 +109,33 @@ def test_every_network_counts_once_also_where_two_are_as_good():
     assert SEVERAL not in told
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_two_networks_with_one_seed_are_warned_of(known):
-    networks = [network(0.8, "b" * 16), network(0.82, "c" * 16)] if known else [None, None]
+def test_two_networks_with_one_seed_are_warned_of():
+    networks = [network(0.8, "b" * 16), network(0.82, "c" * 16)]
     measurements = [
-        asked("none", clean, name=name, network=one)
-        for clean, name, one in zip((0.80, 0.82), ("divaug", "random"), networks, strict=True)
+        asked(scorer, one.accuracy, seed, name=name, network=one)
+        for scorer, seed in (("none", 0), ("default", 1))
+        for name, one in zip(("divaug", "random"), networks, strict=True)
     ]
-    told = notes("diversity", [], measurements)
-    assert "no augmentation 81.00 ± 1.41 %." in told
-    assert f"Of no augmentation, seed 0, {SEVERAL}" in told
+    told = notes("affinity", [], measurements)
+    assert "no augmentation 81.00 ± 1.41 %, default augmentation 81.00 ± 1.41 %." in told
+    assert f"Of no augmentation, seed 0, 2 {SEVERAL}" in told
+    assert f"Of default augmentation, seed 1, 2 {SEVERAL}" in told
+
+
+def test_a_record_that_does_not_know_its_network_is_taken_for_the_known_one():
+    measurements = [
+        asked("none", 0.9037, name="divaug"),  # older, and rounded otherwise
+        asked("none", 0.9036, name="random", network=network(0.9036)),
+    ]
+    told = notes("diversity", [ran("none", 0.9036)], measurements)
+    assert "no augmentation 90.36 %." in told
+    assert SEVERAL not in told
+
+
+def test_a_run_that_went_on_is_still_the_training_of_its_network():
+    found = asked("none", 0.9, network=network(0.9))
+    resumed = replace(ran("none", 0.9), starts=(FIRST, SECOND))
+    assert AGAIN not in notes("diversity", [resumed], [found])
 
 
 def test_an_accuracy_that_is_no_number_is_no_second_network():
@@ -138,7 +158,7 @@ def test_without_measurements_no_network_is_spoken_of(target):
 def test_the_case_study_tells_it_too():
     found = asked("none", 0.9, name="divaug-rotate-0.5", network=network(0.9, place=SECOND))
     told = notes("rotate", [ran("none", 0.8)], [found])
-    assert "asked networks on the test images: no augmentation 90.00 %. " + AGAIN in told
+    assert "asked networks on the test images: no augmentation 90.00 %. " + AGAIN + "1 of 1" in told
 
 
 def test_a_record_keeps_the_network_and_stays_the_same_measurement():
@@ -150,7 +170,8 @@ def test_a_record_keeps_the_network_and_stays_the_same_measurement():
 
 
 @pytest.mark.parametrize(
-    "change", [{"accuracy": "high"}, {"weights": 7}, {"starts": []}, {"starts": "2026"}]
+    "change",
+    [{"accuracy": "high"}, {"weights": 7}, {"starts": []}, {"starts": "2026"}, {"starts": [1]}],
 )
 def test_a_network_that_is_none_is_refused(change):
     line = json.loads(to_text(asked("none", 0.9, network=network(0.897))))

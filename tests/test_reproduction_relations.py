@@ -310,6 +310,7 @@ def test_controls_have_the_diversity_that_they_were_trained_on_beside_divaugs():
 def test_the_papers_own_comparison_stands_below_or_in_the_table(row, told):
     found = outcome("random-baseline", paired_runs("random", [0.01], row), options=Options((row,)))
     notes = " ".join(found.sheets[0].notes)
+    assert "÷ all it would have 0.857 (4 of 8) in the mean." in notes
     assert ("cifar10-wide-resnet-28-10 98.1 ± 0.1 against 97.7 ± 0.1" in notes) == told
     assert [one.get("paper_mean", "") for one in rows_of(found, "rules")][:2] == (
         ["", ""] if told else ["97.7", "98.1"]

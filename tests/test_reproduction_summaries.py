@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from divaug.reporting.plots import COLORS
 from divaug.reproduction import TARGETS, paper
-from divaug.reproduction.drawing import _MARKERS
+from divaug.reproduction.drawing import _MARKERS, Line, lines
 from divaug.reproduction.methods import FEW_LABELS_BASE, METHODS, ROTATIONS, place_of
 from divaug.reproduction.options import PAPER_ROW, Options, recipe_of
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent
@@ -179,6 +179,12 @@ def test_a_method_has_one_colour_in_all_figures_and_no_other_has_its_mark():
     compared = [place_of(name) for name in (*METHODS, FEW_LABELS_BASE.augmenter)]
     assert len(set(compared)) == len(compared)
     assert max(compared) < len(COLORS) * len(_MARKERS)
+    # Lines have the shapes of points, so that they are told apart without colour too.
+    drawn = lines([Line("a", [(0, 0), (1, 1)], place=i) for i in (0, 6, 12)], "x", "y")
+    found = drawn.axes[0].lines
+    assert [line.get_marker() for line in found] == list(_MARKERS[:3])
+    assert len({line.get_linestyle() for line in found}) == 3
+    assert len({line.get_color() for line in found}) == 1
     # One view and several of a method are a pair that is looked for.
     for name in ("randaugment", "trivialaugment"):
         assert place_of(f"{name}-xS") == place_of(name) + len(COLORS)

@@ -242,7 +242,7 @@ def test_a_measurement_says_which_network_it_asked(work, done):
     # It is that of the run in the tables, so nothing more is said of it.
     told = _text(work.results / "diversity" / "table.md")
     assert "Accuracy of the asked networks" in told
-    assert "Not all are the networks" not in told
+    assert "Of another training" not in told
 
 
 def test_the_choice_is_what_was_examined(work, done):

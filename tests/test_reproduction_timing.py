@@ -265,15 +265,43 @@ def test_without_timings_the_table_says_nothing_of_divaugs_time():
     assert "1 run on" in notes
 
 
-def test_of_several_machines_the_one_counts_that_has_runs():
-    there = [
-        timed("divaug", 8.0, "1", gpu="Some GPU"),
-        timed("randaugment", 4.0, "1", gpu="Some GPU"),
+@pytest.mark.parametrize(
+    ("lengths", "epochs", "machine"),
+    [
+        ([], ("800", "1600"), "Some CPU"),  # the first that was timed
+        ([("randaugment", 400)], ("400", "800"), "A GPU"),
+        ([("randaugment", 800)], ("800", "1600"), "Some CPU"),
+        ([("randaugment", 800), ("randaugment", 400), ("default", 800)], ("400", "800"), "A GPU"),
+    ],
+)
+def test_one_machine_counts_for_a_whole_table(lengths, epochs, machine):
+    there = [timed(name, ms, "2", gpu="A GPU") for name, ms in (("divaug", 8), ("randaugment", 4))]
+    there.append(timed("default", 2.0, "2", gpu="A GPU"))
+    runs = [ran(name, length, 0.97) for name, length in lengths]
+    lines, _, notes = accuracies(ran("divaug", 200, 0.9), *runs, costs=(*there, *STEPS))
+    assert tuple(lines[name]["equal_epochs"] for name in ("RandAugment", "default")) == epochs
+    assert f"by steps timed on {machine}" in notes
+    assert f"3 timings on {machine}" in notes
+
+
+def test_a_list_without_compilation_goes_by_steps_without_it(tmp_path):
+    modes = [({"compiled": True}, 2), ({}, 4)]
+    for mode, quick in modes:
+        for name, ms in (("divaug", 8), ("randaugment", quick)):
+            save(tmp_path / "results", timed(name, ms, str(quick), gpu="A GPU", **mode))
+    work = Work(tmp_path / "runs", tmp_path / "results", device="cpu")
+    options = Options(methods=("randaugment",))
+    for eager, epochs in ((True, 400), (False, 400)):  # else the last timed counts
+        rows = list_target("equal-cost", options, replace(work, eager=eager), "A GPU").rows
+        assert f"{epochs} epochs" in rows[1][1]
+    compiled = timed("divaug", 8, "9", gpu="B GPU", compiled=True)
+    save(tmp_path / "results", compiled)
+    save(tmp_path / "results", timed("randaugment", 2, "9", gpu="B GPU", compiled=True))
+    lists = [
+        list_target("equal-cost", options, replace(work, eager=eager), "B GPU").rows
+        for eager in (True, False)
     ]
-    lines, _, _ = accuracies(ran("randaugment", 400, 0.97), costs=(*STEPS, *there))
-    assert lines["RandAugment"]["equal_epochs"] == "400"
-    lines, _, _ = accuracies(ran("randaugment", 800, 0.97), costs=(*STEPS, *there))
-    assert lines["RandAugment"]["equal_epochs"] == "800"
+    assert [len(rows) for rows in lists] == [1, 2]  # nothing follows where nothing was timed so
 
 
 def jobs_of(target, machine, *costs, tmp_path):

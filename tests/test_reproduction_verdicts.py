@@ -321,6 +321,23 @@ def test_a_correlation_is_also_given_without_methods_that_ask_the_measuring_netw
     assert without["pearson"] == pytest.approx(0)
 
 
+def test_a_correlation_is_also_given_for_as_many_views():
+    """More views gain a point whatever their diversity, which falls: one line is two."""
+    values = {
+        "default": (1, 1.0), "autoaugment": (2, 1.1), "randaugment": (3, 1.2),
+        "random": (1, 2.2), "trivialaugment-xS": (2, 2.1), "divaug": (3, 2.0),
+    }  # fmt: skip
+    seen = [
+        Seen(name, name, by_seed([x]), {}, {}, {}, by_seed([y]), {})
+        for name, (x, y) in values.items()
+    ]
+    rows = {row["methods"]: row for row in correlations_sheet(seen, [(VARIANCE, GAIN)]).rows}
+    assert rows["all"]["n"] == 6
+    assert rows["all with one view"]["pearson"] == pytest.approx(1)
+    assert rows["all with several views"]["pearson"] == pytest.approx(-1)
+    assert [rows[f"all with {n}"]["n"] for n in ("one view", "several views")] == [3, 3]
+
+
 @pytest.mark.parametrize("target", ["diversity", "affinity"])
 def test_tables_say_what_measurements_cannot_tell(target):
     notes = " ".join(TARGETS[target].outcome(Options(), Store()).sheets[0].notes)

@@ -48,7 +48,8 @@ class AskedNetwork:
             KeyError, TypeError: it is no such thing.
         """
         weights, starts = content["weights"], content["starts"]
-        if not isinstance(weights, str) or not isinstance(starts, list) or not starts:
+        whole = isinstance(starts, list) and starts and all(isinstance(s, dict) for s in starts)
+        if not isinstance(weights, str) or not whole:
             raise TypeError(f"weights and starts were expected, got {weights!r} and {starts!r}")
         return AskedNetwork(to_number(content["accuracy"]), weights, tuple(starts))
 

@@ -223,6 +223,11 @@ class CostRecord:
         return machine_of(self.environment)
 
     @property
+    def compiled(self) -> bool:
+        """Whether the step was compiled or recorded as a graph."""
+        return bool(self.environment.get("compiled") or self.environment.get("graphed"))
+
+    @property
     def setting(self) -> str:
         """Where and how it was measured, with versions."""
         return setting_of(self.environment)

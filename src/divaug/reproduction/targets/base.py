@@ -48,7 +48,8 @@ class Plan:
         if self.machine is None:
             return this_setting(recipe, self.device, eager=self.eager)
         timed = [one for one in self.store.timed(recipe) if one.machine == self.machine]
-        return timed[-1].setting if timed else self.machine
+        wanted = [one for one in timed if not (self.eager and one.compiled)]
+        return wanted[-1].setting if wanted else self.machine
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def runs_behind(
 
 
 def once(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """Each run once: DivAug's epochs at equal cost are the usual ones."""
+    """Each run once: a run may stand in several columns of a table."""
     return list({run.hash: run for run in runs}.values())
 
 

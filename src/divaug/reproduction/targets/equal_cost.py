@@ -1,7 +1,7 @@
 """Every method given the time of DivAug's steps: more epochs for those that cost less."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from divaug.reporting.table import duration
@@ -12,13 +12,13 @@ from divaug.reproduction.jobs import Job, TrainJob
 from divaug.reproduction.methods import METHODS, place_of
 from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import Drawing, Outcome, provenance, runs_sheet
-from divaug.reproduction.records import RunRecord
+from divaug.reproduction.records import CostRecord, RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, percent
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Plan, Target, once
 from divaug.reproduction.targets.cost import timings
 
-__all__ = ["TARGET", "at_equal_cost", "epochs_at_equal_cost"]
+__all__ = ["TARGET", "EqualCost", "at_equal_cost", "epochs_at_equal_cost"]
 
 _REFERENCE = "divaug"
 # Stands for the cost of a step that was not timed in one batch with the reference's.
@@ -56,18 +56,51 @@ def epochs_at_equal_cost(findings: Findings, row: str, name: str, setting: str) 
     return max(1, round(findings.recipe(row, _REFERENCE).epochs * ratio))
 
 
-def at_equal_cost(findings: Findings, row: str, name: str) -> tuple[int | None, list[RunRecord]]:
-    """Epochs and runs of a method in the time of DivAug's steps, for tables of other targets.
+@dataclass(frozen=True)
+class EqualCost:
+    """What methods came to in the time of DivAug's steps, as one setting has it.
 
-    Of several machines that steps were timed on the first counts that has runs; without any, the
-    first. None and no runs where nothing follows from what was timed.
+    Args:
+        setting: that the steps were timed in.
+        epochs: method → how many it has in that time.
+        runs: method → its runs of that length.
+        timed: the timings that the epochs follow from.
     """
-    if name not in TARGET.methods:
-        return None, []
-    settings = findings.settings(row, _REFERENCE)
-    lengths = [epochs_at_equal_cost(findings, row, name, setting) for setting in settings]
-    found = [(epochs, findings.runs(row, name, epochs)) for epochs in lengths if epochs]
-    return next((one for one in found if one[1]), found[0] if found else (None, []))
+
+    setting: str
+    epochs: Mapping[str, int]
+    runs: Mapping[str, list[RunRecord]]
+    timed: list[CostRecord]
+
+    @property
+    def all_runs(self) -> list[RunRecord]:
+        """Those of all methods."""
+        return [run for runs in self.runs.values() for run in runs]
+
+
+def at_equal_cost(findings: Findings, row: str) -> EqualCost | None:
+    """The methods of another target's table in the time of DivAug's steps; None if none was timed.
+
+    Times of different settings are never related: of several the one counts that has most runs,
+    and of these the one that was timed first.
+    """
+    timed = [cost.setting for cost in findings.costs(row, _REFERENCE)]  # the oldest first
+    found = [_in_setting(findings, row, setting) for setting in dict.fromkeys(timed)]
+    # DivAug's own runs are in its time wherever it was timed.
+    return max(found, key=lambda one: len({r.hash for r in one.all_runs}), default=None)
+
+
+def _in_setting(findings: Findings, row: str, setting: str) -> EqualCost:
+    names = [name for name in findings.methods if name in TARGET.methods]
+    lengths = {n: epochs_at_equal_cost(findings, row, n, setting) for n in names}
+    epochs = {name: length for name, length in lengths.items() if length is not None}
+    pairs = [findings.related_costs(row, name, _REFERENCE, setting) for name in epochs]
+    return EqualCost(
+        setting,
+        epochs,
+        {name: findings.runs(row, name, length) for name, length in epochs.items()},
+        list({cost.hash: cost for pair in pairs for cost in pair if cost}.values()),
+    )
 
 
 def _train(plan: Plan) -> list[Job]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from divaug.diversity import kept_by_chance
 from divaug.reproduction import paper
 from divaug.reproduction.drawing import Line, lines, which_seed
 from divaug.reproduction.findings import Findings
@@ -43,7 +44,10 @@ _NOTE = (
     "VD trained: their Variance Diversity in training mode; VD kept ÷ all: of the kept against all "
     "candidates as they were scored, and ÷ best: against the choice of as many that is most "
     "diverse, where that was recorded; diversities are means over all epochs. A random choice is "
-    "never scored."
+    "never scored; ÷ all it would have {} in the mean."
+)
+_OTHERS = (
+    "The paper compares k-means++ with a random choice for networks that are not shown here: {} %."
 )
 
 
@@ -65,14 +69,11 @@ def _row(findings: Findings, row: str, name: str) -> dict[str, Any]:
     }
 
 
-def _papers(rows: Sequence[str]) -> str:
-    """What the paper prints of other networks, where it has none of those in the table."""
-    if any(paper.random_baseline(row, "random") for row in rows):
-        return ""
-    return (
-        "The paper compares k-means++ with a random choice for other networks, which were not run "
-        f"here: {paper.random_baselines()} %."
-    )
+def _by_chance(findings: Findings, rows: Sequence[str]) -> str:
+    """What chance keeps of the diversity of all candidates, for each S of E in the table."""
+    recipes = [findings.recipe(row, "divaug") for row in rows]
+    sizes = dict.fromkeys((recipe.num_candidates, recipe.num_selected) for recipe in recipes)
+    return ", ".join(f"{kept_by_chance(E, S):.3f} ({S} of {E})" for E, S in sizes)
 
 
 def _claim(findings: Findings, row: str) -> Claim:
@@ -93,12 +94,14 @@ def _analyse(findings: Findings) -> Outcome:
     runs, others = runs_behind(findings, rows), _controls(findings, rows)
     rules = tuple(_row(findings, row, name) for row in rows for name in findings.methods)
     printed = any(line["paper"] for line in rules)
+    note = _NOTE.format(_by_chance(findings, rows))
+    elsewhere = "" if printed else _OTHERS.format(paper.random_baselines())
     main = Sheet(
         "rules",
         "The rules of selection",
         tuple(column for column in _COLUMNS if printed or column.key != "paper"),
         rules,
-        tuple(note for note in (_NOTE, _papers(rows), provenance(runs)) if note),
+        tuple(note for note in (note, elsewhere, provenance(runs)) if note),
     )
     claims = claims_sheet([_claim(findings, row) for row in rows])
     tables = [main, claims]

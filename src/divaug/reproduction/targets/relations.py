@@ -103,9 +103,10 @@ def of_means(seen: Sequence[Seen], first: Measure, second: Measure) -> Correlati
 
 
 def correlations_sheet(seen: Sequence[Seen], pairs: Sequence[tuple[Measure, Measure]]) -> Sheet:
-    """Coefficients over the paper's five methods, over all, and over those that ask no network.
+    """Coefficients over the paper's five methods, over all, and over groups that are alike.
 
     Methods that ask choose by what is then measured, which ties the two together by construction.
+    Methods that train on one view and on several differ in more than what is measured.
 
     Args:
         seen: methods; those that lack a value are left out, and n says so.
@@ -115,6 +116,8 @@ def correlations_sheet(seen: Sequence[Seen], pairs: Sequence[tuple[Measure, Meas
         "the paper's five": [one for one in seen if one.name in FIGURE_METHODS],
         "all": list(seen),
         "all that do not ask the measuring network": [o for o in seen if not method(o.name).asks],
+        "all with one view": [one for one in seen if not method(one.name).many],
+        "all with several views": [one for one in seen if method(one.name).many],
     }
     rows = []
     for first, second in pairs:

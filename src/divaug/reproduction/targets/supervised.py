@@ -22,7 +22,7 @@ from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, p
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Target, cells, once, runs_behind
 from divaug.reproduction.targets.controls import CONTROLS, better_claim, controls_sheet
-from divaug.reproduction.targets.equal_cost import at_equal_cost
+from divaug.reproduction.targets.equal_cost import EqualCost, at_equal_cost
 
 __all__ = ["TARGET", "draw_rules", "row_sheet"]
 
@@ -47,8 +47,8 @@ _NOTE = (
     "baseline column is the number without Cutout, though its default augmentation has it."
 )
 _EQUAL_NOTE = (
-    "In DivAug's time: trained for as many epochs as take the time of DivAug's steps; see "
-    "`equal-cost`."
+    "In DivAug's time: trained for as many epochs as take the time of DivAug's steps, by steps "
+    "timed on {}; see `equal-cost`."
 )
 
 
@@ -58,7 +58,7 @@ _BASELINES = ("default", "autoaugment", "fast-autoaugment", "pba", "randaugment"
 
 def _analyse(findings: Findings) -> Outcome:
     rows = findings.rows()
-    runs = once([*runs_behind(findings, rows), *_longer(findings, rows)])
+    runs = [run for row in rows for run in _runs(findings, row)]
     sheets = (*(row_sheet(findings, row) for row in rows), *_compared(findings, rows))
     drawings = tuple(
         drawing
@@ -76,25 +76,25 @@ def _analyse(findings: Findings) -> Outcome:
 
 def row_sheet(findings: Findings, row: str) -> Sheet:
     """The methods of one row of the paper's table, the paper beside ours."""
-    runs = once([*runs_behind(findings, [row]), *_longer(findings, [row])])
-    lines = tuple(_rows(findings, row))
-    timed = any(line.get("equal_epochs") for line in lines)
+    equal = at_equal_cost(findings, row)
+    where = provenance(_runs(findings, row), timed=equal.timed if equal else ())
+    notes = (_NOTE, _EQUAL_NOTE.format(equal.setting) if equal else "", where)
     return Sheet(
         row,
         f"Test accuracy, {row}",
-        (*_COLUMNS, *_AT_EQUAL_COST) if timed else _COLUMNS,
-        lines,
-        tuple(note for note in (_NOTE, _EQUAL_NOTE * timed, provenance(runs)) if note),
+        (*_COLUMNS, *_AT_EQUAL_COST) if equal else _COLUMNS,
+        tuple(_rows(findings, row, equal)),
+        tuple(note for note in notes if note),
     )
 
 
-def _longer(findings: Findings, rows: Sequence[str]) -> list[RunRecord]:
-    """The runs in DivAug's time."""
-    cells = [(row, name) for row in rows for name in findings.methods]
-    return [run for row, name in cells for run in at_equal_cost(findings, row, name)[1]]
+def _runs(findings: Findings, row: str) -> list[RunRecord]:
+    """The runs behind a row of the paper's table, those in DivAug's time among them."""
+    equal = at_equal_cost(findings, row)
+    return once([*runs_behind(findings, [row]), *(equal.all_runs if equal else ())])
 
 
-def _rows(findings: Findings, row: str) -> Iterator[dict[str, Any]]:
+def _rows(findings: Findings, row: str, equal: EqualCost | None) -> Iterator[dict[str, Any]]:
     for name in findings.methods:
         found = findings.accuracy(row, name)
         over = None if name == "default" else findings.difference(row, name, "default")
@@ -106,7 +106,7 @@ def _rows(findings: Findings, row: str) -> Iterator[dict[str, Any]]:
             "over_default": over,
             "pairs": over.n if over else None,
             "epochs": findings.recipe(row, name).epochs if found else None,
-            **_in_divaugs_time(findings, row, name),
+            **(_in_divaugs_time(equal, name) if equal else {}),
         }
     if paper.printed(row, paper.ADVERSARIAL) and not findings.options.methods:
         yield {
@@ -116,15 +116,14 @@ def _rows(findings: Findings, row: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def _in_divaugs_time(findings: Findings, row: str, name: str) -> dict[str, Any]:
-    epochs, runs = at_equal_cost(findings, row, name)
-    if epochs is None:
+def _in_divaugs_time(equal: EqualCost, name: str) -> dict[str, Any]:
+    if name not in equal.epochs:
         return {}
-    accuracy = summarize(run.accuracy for run in runs)
+    accuracy = summarize(run.accuracy for run in equal.runs[name])
     return {
         "equal": accuracy or Absent(NOT_RUN),
         "equal_n": accuracy.n if accuracy else 0,
-        "equal_epochs": epochs,
+        "equal_epochs": equal.epochs[name],
     }
 
 
