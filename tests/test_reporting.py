@@ -134,7 +134,14 @@ def test_a_summary_comes_first_and_one_dataset_is_named_once(written, runs, data
     assert Reader(text).tables[0] == [["a <b>", "n"], ["x & y", "1"]]
     assert text.index("In short") < text.index("Little data.") < text.index("<h2>Runs</h2>")
     assert "dataset" not in Reader(text).tables[1][0]
+    # Its rows have the colours of the runs.
+    assert text.index('class="mark run-1"') < text.index("Little data.")
     assert "In short" not in written[0].read_text(encoding="utf-8")
+    with pytest.raises(
+        ValueError, match="a row for each of the 2 runs, in their order, got 1 rows"
+    ):
+        write_report(runs[:2], tmp_path / "other.html", data=data, summary=summary)
+    assert not (tmp_path / "other.html").exists()
 
 
 def test_the_table_has_the_numbers_that_the_runs_wrote(page, runs):

@@ -70,7 +70,7 @@ def render(
         version=__version__,
         summary=summary,
         # The one dataset of all runs stands above the table.
-        results=runs_table(runs, provenance=False, but=["dataset"] * (len(datasets) == 1)),
+        results=runs_table(runs, provenance=False, but=() if len(datasets) > 1 else ("dataset",)),
         provenance=runs_table(runs, provenance=True),
         seeds=seeds_table(runs),
         datasets=datasets,

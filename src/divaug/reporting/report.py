@@ -39,13 +39,18 @@ def write_report(
     Raises:
         FileNotFoundError: a run, or `data`, is not there.
         OSError: a file cannot be written; it is named.
-        ValueError: a folder is no whole run.
+        ValueError: a folder is no whole run, or the summary has another number of rows.
     """
     from divaug.reporting.page import render  # brings matplotlib, which bad input need not wait for
 
     records = read_runs(runs)
     if isinstance(data, str | Path) and not Path(data).exists():
         raise FileNotFoundError(f"`data` must be an .npz file or a folder, got {str(data)!r}.")
+    if summary is not None and len(summary.rows) != len(records):
+        raise ValueError(
+            f"`summary` must have a row for each of the {len(records)} runs, in their order, got "
+            f"{len(summary.rows)} rows."
+        )
     targets = [Path(path) for path in (out, markdown, csv) if path is not None]
     _check_targets(targets)
     texts = {Path(out): render(records, data, summary)}
