@@ -1,14 +1,18 @@
 """Tables say how good the networks are that measured, and when they are not those of the runs."""
 
+import hashlib
 import json
 from dataclasses import replace
 
 import pytest
+import torch
 
-from divaug.reproduction.asked_network import AskedNetwork
+from divaug.reproduction.asked_network import AskedNetwork, read_asked_network
 from divaug.reproduction.formats import from_text, to_text
 from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
 from divaug.reproduction.records import MeasurementRecord
+from divaug.training import checkpoints
+from divaug.training.checkpoints import Checkpoint
 from tests.reproduction_helpers import PLACE
 from tests.test_reproduction_records import MEASUREMENT
 from tests.test_reproduction_relations import outcome, run
@@ -167,6 +171,26 @@ def test_a_record_keeps_the_network_and_stays_the_same_measurement():
     assert from_text(to_text(named)) == named
     assert from_text(to_text(plain)).network is None
     assert named.hash == plain.hash
+
+
+def test_the_last_network_of_a_run_is_read_without_paths_of_this_machine(tmp_path):
+    for step, value in ((5, 1.0), (10, 2.0)):
+        tensors = {"w": torch.tensor([value])}
+        last = checkpoints.save(tmp_path / "checkpoints", Checkpoint(step, tensors, {}, {}))
+    lines = [
+        {"kind": "epoch", "step": 5, "epoch": 0, "test_accuracy": 0.5},
+        {"kind": "epoch", "step": 10, "epoch": 1, "test_accuracy": 0.75},
+        {"kind": "end", "step": 10},
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    starts = [FIRST | {"command": ["divaug", "--data", "/home/me/a.npz"]}, SECOND]
+    (tmp_path / "environment.json").write_text(json.dumps(starts))
+    found = read_asked_network(tmp_path)
+    assert found.accuracy == 0.75
+    weights = hashlib.sha256((last / "model.safetensors").read_bytes()).hexdigest()
+    assert found.weights == weights[:16]
+    assert found.began == FIRST["started"]
+    assert found.starts[0]["command"] == ["divaug", "--data", "a.npz"]
 
 
 @pytest.mark.parametrize(

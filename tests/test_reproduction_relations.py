@@ -317,6 +317,14 @@ def test_the_papers_own_comparison_stands_below_or_in_the_table(row, told):
     )
 
 
+def test_the_papers_column_is_there_where_one_row_has_it():
+    rows = (PAPER_ROW, "cifar10-wide-resnet-28-10")
+    runs = [one for row in rows for one in paired_runs("random", [0.01], row)]
+    found = outcome("random-baseline", runs, options=Options(rows))
+    assert "paper, %" in found.sheets[0].table().columns
+    assert "that are not shown here" not in " ".join(found.sheets[0].notes)
+
+
 def test_only_what_was_asked_for_is_compared():
     runs = paired_runs("random", [0.01, 0.012])
     found = outcome("supervised", runs, options=Options(methods=("random", "divaug")))

@@ -14,7 +14,7 @@ from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, TRAIN_IMAGES, Optio
 from divaug.reproduction.records import CostRecord
 from divaug.reproduction.store import Store, read_store, save
 from divaug.reproduction.targets import TARGETS
-from divaug.reproduction.targets.equal_cost import epochs_at_equal_cost
+from divaug.reproduction.targets.equal_epochs import epochs_at_equal_cost
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training.hardware import Hardware
 from tests.reproduction_helpers import OPTIONS, PLACE, made_run
@@ -317,7 +317,8 @@ def test_a_list_for_another_machine_goes_by_its_timings(tmp_path):
     there = [
         timed(name, ms, "1", gpu="Some GPU") for name, ms in (("divaug", 8), ("randaugment", 2))
     ]
-    rows, notes = jobs_of("equal-cost", "Some GPU", *there, tmp_path=tmp_path)
+    later = [timed(name, 8, "2", gpu="Other GPU") for name in ("divaug", "randaugment")]
+    rows, notes = jobs_of("equal-cost", "Some GPU", *there, *later, tmp_path=tmp_path)
     assert [row[1] for row in rows] == ["done", "to do", "to do"]
     assert "randaugment, 800 epochs" in rows[1][0]
     assert "divaug, 200 epochs" in rows[2][0]

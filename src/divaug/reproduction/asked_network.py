@@ -1,16 +1,15 @@
 """Which network a measurement asked: what its own training came to, and where that was."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from divaug.reproduction.content import to_number
-from divaug.reproduction.machines import portable
+from divaug.reproduction.machines import read_starts
 from divaug.training.checkpoint_states import MODEL, read_state
 from divaug.training.checkpoints import find
-from divaug.training.runs import read_metrics
+from divaug.training.metrics import read_epochs
 
 __all__ = ["AskedNetwork", "began", "read_asked_network"]
 
@@ -56,7 +55,7 @@ class AskedNetwork:
 
 def began(starts: tuple[Mapping[str, Any], ...]) -> str | None:
     """When a training began: what two trainings of one recipe do not have in common."""
-    found: str | None = starts[0].get("started") if starts else None
+    found: str | None = starts[0].get("started")
     return found
 
 
@@ -66,11 +65,6 @@ def read_asked_network(folder: Path) -> AskedNetwork:
     Args:
         folder: of the run; its last checkpoint must be there.
     """
-    last = [line for line in read_metrics(folder) if line["kind"] == "epoch"][-1]
-    starts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+    accuracy = float(read_epochs(folder)[-1]["test_accuracy"])
     state = read_state(find(folder / "checkpoints")[-1])
-    return AskedNetwork(
-        float(last["test_accuracy"]),
-        state["sha256"][MODEL][:_DIGITS],
-        tuple(map(portable, starts)),
-    )
+    return AskedNetwork(accuracy, state["sha256"][MODEL][:_DIGITS], read_starts(folder))

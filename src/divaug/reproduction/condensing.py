@@ -8,11 +8,12 @@ from typing import Any
 
 from divaug.reporting.lines import parse_epoch
 from divaug.reproduction.identity import split_mark
-from divaug.reproduction.machines import portable
+from divaug.reproduction.machines import read_starts
 from divaug.reproduction.methods import method
 from divaug.reproduction.records import EpochRecord, FewLabels, RunRecord
 from divaug.training.files import replace_text
-from divaug.training.runs import read_metrics, read_recipe
+from divaug.training.metrics import read_epochs
+from divaug.training.runs import read_recipe
 from divaug.training.splits import SPLIT, Split
 
 __all__ = ["condense", "note_neighbours"]
@@ -30,13 +31,11 @@ def condense(folder: Path, data: Mapping[str, Any]) -> RunRecord:
     """
     recipe = read_recipe(folder)
     chooses = method(recipe.augmenter).chooses
-    lines = [line for line in read_metrics(folder) if line["kind"] == "epoch"]
+    lines = read_epochs(folder)
     epochs = tuple(_epoch(line, chooses) for line in lines)
     time = {kind: float(seconds) for kind, seconds in lines[-1]["time"].items()}
-    starts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-    places = tuple(map(portable, starts))
     few = _few_labels(folder, int(lines[-1]["step"]), int(data["train_images"]))
-    return RunRecord(recipe, data, places, _neighbours(folder), time, epochs, few)
+    return RunRecord(recipe, data, read_starts(folder), _neighbours(folder), time, epochs, few)
 
 
 def _few_labels(folder: Path, steps: int, images: int) -> FewLabels | None:

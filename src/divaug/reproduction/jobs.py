@@ -15,9 +15,10 @@ from divaug.reproduction.store import Store, save
 from divaug.reproduction.watching import Watch
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training import checkpoints, train
+from divaug.training.metrics import read_epochs
 from divaug.training.progress import counted
 from divaug.training.provenance import read_data_record, refuse_other
-from divaug.training.runs import read_metrics, read_recipe
+from divaug.training.runs import read_recipe
 
 __all__ = [
     "Job",
@@ -171,7 +172,7 @@ def begun(jobs: Sequence[Job], work: Work) -> dict[str, int]:
 
 def epochs_trained(folder: Path, until: float = math.inf) -> int:
     """Whole epochs of a run, up to a step."""
-    lines = [line for line in read_metrics(folder) if line["kind"] == "epoch"]
+    lines = read_epochs(folder)
     return max((line["epoch"] + 1 for line in lines if line["step"] <= until), default=0)
 
 

@@ -1,10 +1,12 @@
 """Where and how something was run, as records and tables name it."""
 
+import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-__all__ = ["machine_of", "portable", "setting_of"]
+__all__ = ["machine_of", "portable", "read_starts", "setting_of"]
 
 
 def machine_of(environment: Mapping[str, Any]) -> str:
@@ -43,6 +45,12 @@ def portable(environment: Mapping[str, Any]) -> dict[str, Any]:
     """
     short = [_shorten(str(word)) for word in environment.get("command", ())]
     return {**environment, "command": short}
+
+
+def read_starts(folder: Path) -> tuple[dict[str, Any], ...]:
+    """The environment of each start of a run, for others to read."""
+    starts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+    return tuple(map(portable, starts))
 
 
 def _shorten(word: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["METRICS", "read_metrics"]
+__all__ = ["METRICS", "read_epochs", "read_metrics"]
 
 #: The file in a run's folder.
 METRICS = "metrics.jsonl"
@@ -38,6 +38,11 @@ def read_metrics(
                 raise ValueError(f"{path} is damaged: line {number} {error}.") from None
             note(f"{path}: line {number}, the last one, was cut short and is dropped.")
     return lines
+
+
+def read_epochs(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a run's record that end an epoch."""
+    return [line for line in read_metrics(folder) if line["kind"] == "epoch"]
 
 
 def _parse(text: bytes) -> dict[str, Any]:

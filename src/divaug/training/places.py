@@ -6,7 +6,7 @@ from pathlib import Path
 
 from divaug.recipes import Recipe
 from divaug.training.locks import LOCK, Lock
-from divaug.training.metrics import read_metrics
+from divaug.training.metrics import read_epochs
 from divaug.training.runs import read_recipe, read_result
 
 __all__ = ["HARMLESS", "check_folder", "check_place", "is_empty", "lost_checkpoints"]
@@ -107,6 +107,6 @@ def lost_checkpoints(folder: Path, recipe: Recipe) -> bool:
     where = folder / "checkpoints"
     if where.is_dir() and any(where.iterdir()):
         return False
-    epochs = [line for line in read_metrics(folder) if line["kind"] == "epoch"]
+    epochs = read_epochs(folder)
     due = any((line.get("epoch", 0) + 1) % recipe.checkpoint_every == 0 for line in epochs)
     return due or bool((read_result(folder) or {}).get("checkpoint"))

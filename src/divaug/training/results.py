@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from divaug.recipes import Recipe
 from divaug.training.evaluation import Scores
-from divaug.training.runs import read_metrics
+from divaug.training.metrics import read_epochs
 
 if TYPE_CHECKING:
     from divaug.training.loop import Loop
@@ -58,7 +58,7 @@ class RunResult:
 
 def result_of(loop: "Loop", finished: bool) -> RunResult:
     """The result of a loop that has ended."""
-    epochs = [line for line in read_metrics(loop.folder) if line["kind"] == "epoch"]
+    epochs = read_epochs(loop.folder)
     tested = [line for line in epochs if "test_accuracy" in line]
     test = None
     if tested:

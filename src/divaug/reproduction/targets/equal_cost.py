@@ -1,7 +1,7 @@
 """Every method given the time of DivAug's steps: more epochs for those that cost less."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from divaug.reporting.table import duration
@@ -9,18 +9,18 @@ from divaug.reproduction.drawing import Point, scatter
 from divaug.reproduction.durations import time_alone
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job, TrainJob
-from divaug.reproduction.methods import METHODS, place_of
+from divaug.reproduction.methods import place_of
 from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import Drawing, Outcome, provenance, runs_sheet
-from divaug.reproduction.records import CostRecord, RunRecord
+from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, percent
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Plan, Target, once
 from divaug.reproduction.targets.cost import timings
+from divaug.reproduction.targets.equal_epochs import COMPARED, REFERENCE, epochs_at_equal_cost
 
-__all__ = ["TARGET", "EqualCost", "at_equal_cost", "epochs_at_equal_cost"]
+__all__ = ["TARGET"]
 
-_REFERENCE = "divaug"
 # Stands for the cost of a step that was not timed in one batch with the reference's.
 _APART = Absent("—, timed apart")
 _COLUMNS = (
@@ -43,70 +43,14 @@ _NOTE = (
 
 
 def _timings(plan: Plan) -> list[Job]:
-    names = tuple(dict.fromkeys([*plan.methods, _REFERENCE]))
-    return timings(replace(plan, methods=names), _REFERENCE)
-
-
-def epochs_at_equal_cost(findings: Findings, row: str, name: str, setting: str) -> int | None:
-    """How many epochs of a method have steps as long as DivAug's; None where none was timed."""
-    own, reference = findings.related_costs(row, name, _REFERENCE, setting)
-    if own is None or reference is None:
-        return None
-    ratio = reference.relative_to(own)
-    return max(1, round(findings.recipe(row, _REFERENCE).epochs * ratio))
-
-
-@dataclass(frozen=True)
-class EqualCost:
-    """What methods came to in the time of DivAug's steps, as one setting has it.
-
-    Args:
-        setting: that the steps were timed in.
-        epochs: method → how many it has in that time.
-        runs: method → its runs of that length.
-        timed: the timings that the epochs follow from.
-    """
-
-    setting: str
-    epochs: Mapping[str, int]
-    runs: Mapping[str, list[RunRecord]]
-    timed: list[CostRecord]
-
-    @property
-    def all_runs(self) -> list[RunRecord]:
-        """Those of all methods."""
-        return [run for runs in self.runs.values() for run in runs]
-
-
-def at_equal_cost(findings: Findings, row: str) -> EqualCost | None:
-    """The methods of another target's table in the time of DivAug's steps; None if none was timed.
-
-    Times of different settings are never related: of several the one counts that has most runs,
-    and of these the one that was timed first.
-    """
-    timed = [cost.setting for cost in findings.costs(row, _REFERENCE)]  # the oldest first
-    found = [_in_setting(findings, row, setting) for setting in dict.fromkeys(timed)]
-    # DivAug's own runs are in its time wherever it was timed.
-    return max(found, key=lambda one: len({r.hash for r in one.all_runs}), default=None)
-
-
-def _in_setting(findings: Findings, row: str, setting: str) -> EqualCost:
-    names = [name for name in findings.methods if name in TARGET.methods]
-    lengths = {n: epochs_at_equal_cost(findings, row, n, setting) for n in names}
-    epochs = {name: length for name, length in lengths.items() if length is not None}
-    pairs = [findings.related_costs(row, name, _REFERENCE, setting) for name in epochs]
-    return EqualCost(
-        setting,
-        epochs,
-        {name: findings.runs(row, name, length) for name, length in epochs.items()},
-        list({cost.hash: cost for pair in pairs for cost in pair if cost}.values()),
-    )
+    names = tuple(dict.fromkeys([*plan.methods, REFERENCE]))
+    return timings(replace(plan, methods=names), REFERENCE)
 
 
 def _train(plan: Plan) -> list[Job]:
     findings = TARGET.findings(plan.options, plan.store)
     # The machine that trains is the one that was timed.
-    recipe = recipe_of(plan.rows[0], _REFERENCE, 0, plan.options)
+    recipe = recipe_of(plan.rows[0], REFERENCE, 0, plan.options)
     setting = plan.setting(recipe)
     jobs: list[Job] = []
     for seed in range(plan.options.seeds):
@@ -124,7 +68,7 @@ def _runs(findings: Findings, row: str, name: str, setting: str) -> list[RunReco
 
 
 def _row(findings: Findings, row: str, name: str, setting: str) -> dict[str, Any]:
-    own, reference = findings.related_costs(row, name, _REFERENCE, setting)
+    own, reference = findings.related_costs(row, name, REFERENCE, setting)
     runs = _runs(findings, row, name, setting)
     accuracy, usual = summarize(r.accuracy for r in runs), findings.accuracy(row, name)
     return {
@@ -141,7 +85,7 @@ def _row(findings: Findings, row: str, name: str, setting: str) -> dict[str, Any
 
 def _analyse(findings: Findings) -> Outcome:
     row = (findings.options.rows or findings.target_rows)[0]
-    names = dict.fromkeys([_REFERENCE, *findings.methods])
+    names = dict.fromkeys([REFERENCE, *findings.methods])
     settings = sorted({setting for name in names for setting in findings.settings(row, name)})
     equal = [r for s in settings for n in findings.methods for r in _runs(findings, row, n, s)]
     sheets, drawings = [], []
@@ -164,7 +108,7 @@ def _sheet(findings: Findings, row: str, setting: str, suffix: str) -> Sheet:
     """The table for the epochs that follow from the timings of one setting."""
     names = findings.methods
     runs = [run for name in names for run in _runs(findings, row, name, setting)]
-    pairs = [findings.related_costs(row, name, _REFERENCE, setting) for name in names]
+    pairs = [findings.related_costs(row, name, REFERENCE, setting) for name in names]
     costs = {cost.hash: cost for pair in pairs for cost in pair if cost}
     where = provenance(once([*runs, *_usual(findings, row)]), timed=list(costs.values()))
     return Sheet(
@@ -209,7 +153,7 @@ def _draw(
 TARGET = Target(
     "equal-cost",
     "Every method given the time of DivAug's steps",
-    tuple(n for n in METHODS if n not in ("none", "divaug-greedy", "divaug-exact")),
+    COMPARED,
     (_timings, _train),
     _analyse,
     later="then every method is trained for the epochs that follow from these times",

@@ -22,7 +22,7 @@ from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, p
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Target, cells, once, runs_behind
 from divaug.reproduction.targets.controls import CONTROLS, better_claim, controls_sheet
-from divaug.reproduction.targets.equal_cost import EqualCost, at_equal_cost
+from divaug.reproduction.targets.equal_epochs import EqualCost, at_equal_cost
 
 __all__ = ["TARGET", "draw_rules", "row_sheet"]
 
