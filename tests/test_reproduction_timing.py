@@ -149,12 +149,14 @@ def test_each_setting_that_was_timed_has_a_table_at_equal_cost():
     found = {run.hash: run for run in (*runs, everywhere)}
     outcome = TARGETS["equal-cost"].outcome(Options(), replace(store_of(*costs), runs=found))
     sheets = {sheet.name: sheet for sheet in outcome.sheets}
-    assert list(sheets) == ["equal-cost", "equal-cost-2", "equal-cost-3", "runs"]
+    names = ["equal-cost", "equal-cost-2", "equal-cost-3"]
+    assert list(sheets) == [names[0], "lead", names[1], "lead-2", names[2], "runs"]
     of_cpu, of_gpu, of_third = (
-        {row[0]: row for row in sheet.table().rows} for sheet in outcome.sheets[:3]
+        {row[0]: row for row in sheets[name].table().rows} for name in names
     )
-    for sheet, machine in zip(outcome.sheets, ("CPU", "Some GPU", "Third GPU"), strict=False):
-        assert machine in sheet.title
+    for name, machine in zip(names, ("CPU", "Some GPU", "Third GPU"), strict=True):
+        assert machine in sheets[name].title
+    assert [row["epochs"] for name in ("lead", "lead-2") for row in sheets[name].rows] == [800, 400]
     assert of_cpu["RandAugment"][1:5] == ("0.25", "800", "90.00 ± 0.00", "2")
     assert of_gpu["RandAugment"][1:5] == ("0.50", "400", "90.00", "1")
     assert of_third["default"][1:4] == ("—, timed apart", "—, not run", "—, not run")
@@ -224,6 +226,65 @@ def ran(name, epochs, accuracy, seed=0, **place):
     one = made_run(epochs, augmenter=name, seed=seed, name=f"{PAPER_ROW}-{name}")
     last = replace(one.last, test_accuracy=accuracy)
     return replace(one, epochs=(*one.epochs[:-1], last), starts=(WHERE | place,))
+
+
+def in_as_much_time(*runs):
+    """RandAugment's step takes a quarter of DivAug's, that of the default an eighth."""
+    steps = {"divaug": 8.0, "randaugment": 2.0, "default": 1.0}
+    costs = [timed(name, step, "1") for name, step in steps.items()]
+    store = replace(store_of(*costs), runs={run.hash: run for run in runs})
+    return TARGETS["equal-cost"].outcome(Options(), store)
+
+
+def test_the_lead_in_as_much_time_is_over_pairs_of_one_seed_with_those_epochs():
+    ours = [ran("divaug", 200, 0.95 + 0.01 * seed, seed) for seed in range(4)]
+    long = [ran("randaugment", 800, 0.93 + 0.011 * seed, seed) for seed in range(3)]
+    usual = [ran("randaugment", 200, 0.5, seed) for seed in range(4)]
+    apart = ran("default", 1600, 0.9, 7)  # no seed of DivAug's
+    outcome = in_as_much_time(*ours, *long, *usual, apart)
+    (sheet,) = (sheet for sheet in outcome.sheets if sheet.name == "lead")
+    (row,) = sheet.rows
+    assert (row["method"], row["epochs"], row["pairs"]) == ("RandAugment", 800, 3)
+    assert row["difference"].mean == pytest.approx(0.019)
+    assert row["difference"].std == pytest.approx(0.001)
+    assert row["holds"] == "yes"
+
+
+def test_without_a_pair_in_as_much_time_no_lead_is_shown():
+    """Neither for a method at its usual epochs, nor for DivAug against itself."""
+    outcome = in_as_much_time(ran("divaug", 200, 0.95), ran("randaugment", 200, 0.9))
+    assert [sheet.name for sheet in outcome.sheets] == ["equal-cost", "runs"]
+
+
+def marks(drawing):
+    """The filled marks and the hollow ones, as points."""
+    (axes,) = drawing.figure.axes
+    single = [line for line in axes.lines if len(line.get_xdata()) == 1]
+    hollow = [line for line in single if line.get_markerfacecolor() == "white"]
+    filled = [container.lines[0] for container in axes.containers]
+    return ([tuple(map(float, line.get_xydata()[0])) for line in some] for some in (filled, hollow))
+
+
+def test_the_figure_joins_each_method_to_where_its_usual_epochs_are():
+    outcome = in_as_much_time(
+        ran("divaug", 200, 0.96),
+        ran("randaugment", 800, 0.95),
+        ran("randaugment", 200, 0.93),
+        ran("randaugment", 200, 0.91, seed=1),
+        ran("default", 1600, 0.94),  # its usual epochs were not run
+    )
+    (drawing,) = outcome.drawings
+    filled, hollow = marks(drawing)
+    assert sorted(filled) == [(200, 96), (800, 95), (1600, 94)]
+    assert hollow == [(200, pytest.approx(92))]
+    (axes,) = drawing.figure.axes
+    strokes = [line.get_xydata().tolist() for line in axes.lines if len(line.get_xdata()) == 2]
+    spread = 2**0.5  # of 93 and 91, the only bar there is
+    assert strokes[0] == [[200, pytest.approx(92)], [800, pytest.approx(95)]]
+    assert strokes[1] == [[200, pytest.approx(92 - spread)], [200, pytest.approx(92 + spread)]]
+    assert "bars: standard deviation" in axes.get_xlabel()
+    names = {text.get_text() for text in drawing.figure.legends[0].get_texts()}
+    assert names == {"default (n = 1)", "RandAugment (n = 2 → 1)", "DivAug (k-means++) (n = 1)"}
 
 
 def accuracies(*runs, costs=()):

@@ -76,19 +76,31 @@ class Findings:
         return summarize(run.accuracy for run in self.runs(row, augmenter, epochs))
 
     def by_seed(
-        self, row: str, augmenter: str, value: Callable[[RunRecord], float]
+        self,
+        row: str,
+        augmenter: str,
+        value: Callable[[RunRecord], float],
+        epochs: int | None = None,
     ) -> dict[Mark, float]:
         """A value of each run of a cell that has it."""
-        found = {run.mark: value(run) for run in self.runs(row, augmenter)}
+        found = {run.mark: value(run) for run in self.runs(row, augmenter, epochs)}
         return {mark: one for mark, one in found.items() if math.isfinite(one)}
 
-    def difference(self, row: str, first: str, second: str) -> Summary | None:
+    def difference(
+        self, row: str, first: str, second: str, epochs: int | None = None
+    ) -> Summary | None:
         """Accuracy of the first minus that of the second, over the seeds that both have.
 
         A run in bfloat16 and one in float32 are no pair.
+
+        Args:
+            row: dataset and network.
+            first: a method, with its usual epochs.
+            second: another.
+            epochs: of the second; None for its usual ones.
         """
-        ours, theirs = (self.by_seed(row, n, lambda run: run.accuracy) for n in (first, second))
-        return paired(ours, theirs)
+        ours = self.by_seed(row, first, lambda run: run.accuracy)
+        return paired(ours, self.by_seed(row, second, lambda run: run.accuracy, epochs))
 
     def measurements(self, row: str, scorer: str, augmenter: str) -> list[MeasurementRecord]:
         """What a scorer's networks found of an augmenter, by the scorer's seed."""
