@@ -10,6 +10,7 @@ typed by hand.
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from divaug.tables import Table
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 RECORDS = ROOT / "results"
+BEHIND = "Runs, hardware, versions, commits and commands behind these numbers"
 PART = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
 
 
@@ -59,7 +61,11 @@ def _accuracies() -> str:
     findings = TARGETS["supervised"].findings(Options(), _records())
     if not any(findings.runs(PAPER_ROW, name) for name in findings.methods):
         return NOTHING
-    return to_markdown(row_sheet(findings, PAPER_ROW).table())
+    table = row_sheet(findings, PAPER_ROW).table()
+    # What made the numbers is the last note, and longer than the table: it opens when asked.
+    *notes, where = table.notes
+    shown = to_markdown(replace(table, notes=tuple(notes)))
+    return f"{shown}\n\n<details><summary>{BEHIND}</summary>\n\n{where}\n\n</details>"
 
 
 @cache
@@ -94,13 +100,13 @@ PARTS: dict[str, Callable[[], str]] = {
 def filled(text: str) -> str:
     """The text with every generated part made anew."""
 
-    def replace(match: re.Match[str]) -> str:
+    def fill(match: re.Match[str]) -> str:
         name = match["name"]
         if name not in PARTS:
             raise ValueError(f"no part is named {name!r}; known: {', '.join(PARTS)}")
         return f"{match[1]}{PARTS[name]()}\n{match[3]}"
 
-    return PART.sub(replace, text)
+    return PART.sub(fill, text)
 
 
 def pages() -> list[Path]:
