@@ -251,8 +251,9 @@ def test_the_lead_in_as_much_time_is_over_pairs_of_one_seed_with_those_epochs():
 
 
 def test_without_a_pair_in_as_much_time_no_lead_is_shown():
-    """Neither for a method at its usual epochs, nor for DivAug against itself."""
-    outcome = in_as_much_time(ran("divaug", 200, 0.95), ran("randaugment", 200, 0.9))
+    """Neither for methods at their usual epochs, timed or not, nor for DivAug against itself."""
+    names = ("divaug", "randaugment", "pba")
+    outcome = in_as_much_time(*(ran(name, 200, 0.9) for name in names))
     assert [sheet.name for sheet in outcome.sheets] == ["equal-cost", "runs"]
 
 
