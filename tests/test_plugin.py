@@ -1,5 +1,6 @@
 """The plug-in: three lines in a loop, labels traced to their images, resuming, and its record."""
 
+import copy
 import math
 import pickle
 from multiprocessing.reduction import ForkingPickler
@@ -336,6 +337,48 @@ def test_with_a_compiled_model():
     assert torch.equal(views, plain)
     F.cross_entropy(model(views), labels).backward()
     assert model.training
+
+
+COMPILED = {
+    "divaug": lambda model: DivAug(model, 4, 2),
+    "views": lambda _model: Views(policies.Uniform(), num_views=2),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("kind", COMPILED)
+def test_inside_a_compiled_step(kind, backend):
+    """The same bits as outside, step after step, and gradients of the compiled rest."""
+    model = network()
+    inside, outside = (COMPILED[kind](model) for _ in range(2))
+
+    @torch.compile(backend=backend)
+    def step(images, labels):
+        views, repeated = inside(images, labels)
+        return views, repeated, F.cross_entropy(model(views), repeated)
+
+    for _ in range(3):
+        outside.model = copy.deepcopy(model)  # its BatchNorm sees the views after the choice
+        expected = outside(IMAGES, LABELS)
+        *found, loss = step(IMAGES, LABELS)
+        for one, other in zip(found, expected, strict=True):
+            assert torch.equal(one, other)
+    loss.backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("part", ["expand", "select", "score"])
+def test_the_parts_inside_a_compiled_function(part):
+    candidates, _ = expand(IMAGES, 4)
+    model = network()
+    calls = {
+        "expand": lambda: expand(IMAGES, 4)[0],
+        "select": lambda: select(score(model, candidates), 2),
+        "score": lambda: score(model, candidates),
+    }
+    assert torch.equal(torch.compile(calls[part], backend="eager")(), calls[part]())
+    torch._dynamo.reset()
 
 
 def test_two_processes_draw_what_one_process_draws(tmp_path):

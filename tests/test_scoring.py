@@ -1,5 +1,7 @@
 """Scoring: probabilities in float32, and a model that is afterwards as it was."""
 
+import copy
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -8,7 +10,6 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from divaug import score
-from divaug.scoring import evaluating
 from tests.reference.small_models import OUTPUTS, Wrapped, network, same, state
 
 CANDIDATES = torch.randn(3, 4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -98,17 +99,51 @@ def test_a_model_that_raises_is_as_it_was():
     assert same(state(model), before)
 
 
-def test_evaluating_restores_also_when_eval_itself_raises():
-    class Stubborn(nn.Linear):
-        def train(self, mode=True):
-            if not mode:
-                raise FailingError
-            return super().train(mode)
+class LowRank(nn.Linear):
+    """A layer that adds a low-rank part, and puts it into its weights while it evaluates."""
 
-    model = nn.Sequential(nn.Dropout(), Stubborn(2, 2))
-    with pytest.raises(FailingError), evaluating(model):
-        pass
-    assert all(module.training for module in model.modules())
+    def __init__(self, inside, outside):
+        super().__init__(inside, outside)
+        self.down = nn.Parameter(torch.randn(2, inside))
+        self.up = nn.Parameter(torch.randn(outside, 2))
+        self.merged = False
+
+    def train(self, mode=True):
+        if self.merged == mode:
+            self.weight.data += (-1 if mode else 1) * (self.up @ self.down)
+            self.merged = not mode
+        return super().train(mode)
+
+    def forward(self, x):
+        return super().forward(x) + (0 if self.merged else x @ self.down.T @ self.up.T)
+
+
+def test_a_layer_that_works_when_its_mode_changes_is_not_told_of_it():
+    model = nn.Sequential(nn.Flatten(), LowRank(CANDIDATES[0, 0].numel(), 3))
+    before = copy.deepcopy(model.state_dict())
+    probs = score(model, CANDIDATES)
+    assert not model[1].merged
+    assert all(torch.equal(model.state_dict()[name], one) for name, one in before.items())
+    model(CANDIDATES[0]).sum().backward()
+    assert model[1].up.grad is not None
+    by_hand = model.eval()(CANDIDATES.flatten(0, 1)).softmax(-1)
+    torch.testing.assert_close(probs.flatten(0, 1), by_hand, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("chunk_size", [None, 5])
+def test_a_model_may_work_in_place_on_its_input(chunk_size):
+    class InPlace(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = network()
+
+        def forward(self, x):
+            return self.inner(x.sub_(0.5).div_(0.25))
+
+    candidates = CANDIDATES.clone()
+    probs = score(InPlace(), candidates, chunk_size=chunk_size)
+    assert torch.equal(candidates, CANDIDATES)
+    torch.testing.assert_close(probs, score(network(), (CANDIDATES - 0.5) / 0.25))
 
 
 @pytest.mark.parametrize("kind", OUTPUTS)

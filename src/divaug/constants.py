@@ -10,7 +10,15 @@ __all__ = ["constant"]
 
 @lru_cache(maxsize=64)
 def constant(
-    values: tuple[float, ...] | tuple[tuple[float, ...], ...], device: torch.device
+    values: tuple[float, ...] | tuple[tuple[float, ...], ...],
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """Numbers on a device, copied there once: a copy makes the host wait."""
-    return torch.tensor(values, device=device)
+    """Numbers on a device, copied there once: a copy makes the host wait.
+
+    Args:
+        values: the numbers.
+        device: where.
+        dtype: of the tensor; never torch's default, which a program may change at any time.
+    """
+    return torch.tensor(values, dtype=dtype, device=device)

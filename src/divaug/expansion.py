@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from divaug import kernels
+from divaug.compilation import outside_graphs
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
@@ -23,6 +24,7 @@ _UNIVERSAL = Uniform()
 _SIXTEEN = tuple(TABLE.values())
 
 
+@outside_graphs
 def expand(
     images: Tensor,
     num_candidates: int = 8,
@@ -102,6 +104,7 @@ def _renderer(backend: str | None, subpolicies: SubPolicies) -> Renderer:
     return render_in_kernels if len(subpolicies.names) == known else render_around_own
 
 
+@outside_graphs
 def replay(
     images: Tensor,
     subpolicies: SubPolicies,

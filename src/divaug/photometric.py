@@ -112,7 +112,7 @@ def draw_photometric(
     device = stream.index.device
     jitter = stream.words(Purpose.JITTER, candidates, 1)
     spread = torch.stack([uniform(word[..., 0]) for word in jitter[:3]], -1)
-    order = constant(ORDERS, device)[below(jitter[3][..., 0], len(ORDERS))]
+    order = constant(ORDERS, device, torch.int64)[below(jitter[3][..., 0], len(ORDERS))]
     normal = torch.stack(
         [
             _quantiles(device)[below(word[..., 0], TABLE_SIZE)]
@@ -142,7 +142,8 @@ def photograph(
     ]
     out = torch.cat(parts) if parts else images.new_empty((0, 3, settings.size, settings.size))
     if settings.jitter:
-        ids = constant(tuple(OPERATIONS.index(name) for name in JITTERED), images.device)
+        numbers = tuple(OPERATIONS.index(name) for name in JITTERED)
+        ids = constant(numbers, images.device, torch.int64)
         out = jitter(out, ids[draws.order], draws.factor.gather(1, draws.order))
     return out, draws.shift
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from divaug.checks import check_whole
+from divaug.compilation import outside_graphs
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.checks import unknown_name
 from divaug.policies import Policy, Uniform
@@ -93,6 +94,7 @@ class DivAug:
         """Images out for each image in: S."""
         return self.num_selected
 
+    @outside_graphs
     def __call__(
         self,
         images: Tensor,
@@ -172,7 +174,8 @@ def _check_counts(num_candidates: int, num_selected: int, chunk_size: int | None
 
 def _nobody_asked(candidates: Tensor) -> Tensor:
     """Predictions for a rule that does not look at them."""
-    return torch.full((*candidates.shape[:2], 2), 0.5, device=candidates.device)
+    shape = (*candidates.shape[:2], 2)
+    return torch.full(shape, 0.5, dtype=torch.float32, device=candidates.device)
 
 
 def _take(candidates: Tensor, chosen: Tensor, channels_last: bool) -> Tensor:

@@ -65,7 +65,7 @@ def draw_boxes(
     left = below(left_word, (width - w + 1).clamp(min=1))
     first = fits.to(torch.int64).argmax(-1, keepdim=True)
     box = torch.stack([part.gather(-1, first)[..., 0] for part in (top, left, h, w)], -1)
-    centred = constant(_centred(ratio, height, width), box.device)
+    centred = constant(_centred(ratio, height, width), box.device, torch.int64)
     return torch.where(fits.any(-1, keepdim=True), box, centred)
 
 

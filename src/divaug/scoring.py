@@ -8,16 +8,22 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from divaug.checks import check_whole
+from divaug.compilation import outside_graphs
 
 __all__ = ["check_model", "dtype_of", "evaluating", "logits_of", "score"]
 
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode for the block; afterwards every module is in the mode it was in."""
+    """Evaluation mode for the block; afterwards every module is in the mode it was in.
+
+    The modes alone are set. Some modules do work when they are told (`train` of layers that merge
+    low-rank weights, for one), which would have to be undone in the right order.
+    """
     modes = [(module, module.training) for module in model.modules()]
     try:
-        model.eval()
+        for module, _ in modes:
+            module.training = False
         yield
     finally:
         for module, mode in modes:
@@ -25,8 +31,10 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def dtype_of(model: nn.Module) -> torch.dtype:
-    """The dtype of the model's parameters; float32 where it has none."""
-    return next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+    """The dtype of the model's parameters; float32 where it has none that images can have."""
+    floats = (p.dtype for p in model.parameters() if p.is_floating_point())
+    # Eight bits hold weights, not images.
+    return next((dtype for dtype in floats if dtype.itemsize > 1), torch.float32)
 
 
 @contextmanager
@@ -57,11 +65,13 @@ def logits_of(output: object) -> Tensor:
     return found
 
 
+@outside_graphs
 def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None) -> Tensor:
     """Probability vectors of all candidates, leaving the model as it was.
 
     The model runs in evaluation mode without gradients; each module's mode, the BatchNorm
-    statistics, the gradients and torch's generators are untouched, also when the model raises. An
+    statistics, the gradients, torch's generators and the candidates are untouched, also when the
+    model raises or works on its input in place. An
     autocast context around the call is respected; the softmax is taken in float32.
 
     Args:
@@ -138,6 +148,8 @@ def _past_ddp(model: nn.Module) -> Iterator[None]:
 def _forward(model: nn.Module, images: Tensor) -> Tensor:
     if images.dtype == torch.uint8:
         images = images.to(torch.float32).div_(255).to(dtype_of(model))
+    else:
+        images = images.clone()  # a model may work on its input in place
     logits = logits_of(model(images))
     if logits.ndim != 2 or len(logits) != len(images) or logits.shape[1] < 2:
         raise ValueError(

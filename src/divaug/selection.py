@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from divaug import kernels
+from divaug.compilation import outside_graphs
 from divaug.fixed_point import LARGEST_SUM
 from divaug.operations.checks import unknown_name
 from divaug.products import products_and_sums
@@ -177,6 +178,7 @@ METHODS: dict[str, Method] = {
 }
 
 
+@outside_graphs
 def select(
     probs: Tensor,
     num_selected: int = 4,

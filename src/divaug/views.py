@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from divaug.checks import check_whole
+from divaug.compilation import outside_graphs
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.policies import Identity, Policy
 from divaug.policies.base import check_policy
@@ -67,6 +68,7 @@ class Views:
             backend=backend,
         )
 
+    @outside_graphs
     def __call__(
         self,
         images: Tensor,

@@ -29,7 +29,7 @@ def from_bytes(transformed: Tensor, quantised: Tensor, images: Tensor) -> Tensor
         return transformed
     changed = (transformed != quantised).flatten(1).any(1)
     # A tensor as divisor: division by a number is a product with its reciprocal on some devices.
-    full = torch.full((), 255.0, device=images.device)
+    full = torch.full((), 255.0, dtype=torch.float32, device=images.device)
     scaled = (transformed.to(torch.float32) / full).to(images.dtype)
     return torch.where(changed[:, None, None, None], scaled, images)
 
