@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from divaug.augmenters import Settings
 from divaug.cli import run as command
 from divaug.datasets import MAX_PARTNERS, identify, image_files, image_folder, partners
 from divaug.datasets._decode import decode
-from divaug.measuring import measure
+from divaug.measuring import measure, measure_run
 from divaug.models import build
 from divaug.training import Hardware, train
 from divaug.training.assembly import STREAMED_SIZE
@@ -67,6 +68,8 @@ def test_a_run_keeps_name_path_sizes_classes_and_fingerprint(made):
     assert read_data_record(folder).identity == found
     assert (kept["name"], kept["num_train"], kept["num_test"]) == ("own", 24, 20)
     assert (kept["num_classes"], len(kept["fingerprint"])) == (4, 64)
+    whole = load_data(toy_recipe(), own)
+    assert (tuple(kept["mean"]), tuple(kept["std"])) == (whole.mean, whole.std)
 
 
 def test_commands_find_the_data_of_a_run_by_themselves(made, capsys, tmp_path, monkeypatch):
@@ -127,6 +130,70 @@ def test_other_data_is_said_and_other_classes_are_refused(made, capsys, tmp_path
     page = tmp_path / "page.html"
     assert call(capsys, "report", folder, "--out", page, "--data", other)[0] == 0
     assert "This is not the data that the run was trained on" in page.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def darker(made):
+    """A file with the very test images of the run's own, and darker training images."""
+    own = toy_data(num_train=24)
+    return save(made[1].parent / "darker.npz", replace(own, train_images=own.train_images // 3))
+
+
+def scores(out):
+    """Accuracy and loss, as `evaluate` prints them."""
+    return out.split(": ", 1)[1]
+
+
+def test_other_data_is_normalised_as_the_networks_own_was(made, darker, capsys):
+    folder, *_ = made
+    _, own, _ = call(capsys, "evaluate", folder, "--device", "cpu")
+    _, other, said = call(capsys, "evaluate", folder, "--data", darker, "--device", "cpu")
+    assert scores(own) == scores(other)
+    assert "this is not the data that the run was trained on" in said
+    opened = open_run(folder)
+    data = opened.data(darker)
+    kept = read_data_record(folder)
+    assert opened.default(data).mean == kept.mean != data.mean
+    assert opened.default(data).std == kept.std != data.std
+    # What Affinity compares with, too: the same images must be seen the same way.
+    clean = [measure_run(folder, data=where, device="cpu")["default"] for where in (None, darker)]
+    assert clean[0].clean_accuracy == clean[1].clean_accuracy
+
+
+def test_a_run_that_does_not_say_how_images_were_normalised(made, darker, capsys, tmp_path):
+    """One of an older release: the data at hand decides, and that is said."""
+    copied = shutil.copytree(made[0], tmp_path / "run")
+    record = json.loads((copied / "data.json").read_text())
+    older = {key: value for key, value in record.items() if key not in ("mean", "std")}
+    (copied / "data.json").write_text(json.dumps(older))
+    code, _, said = call(capsys, "evaluate", copied, "--device", "cpu")
+    assert (code, said) == (0, "")
+    code, _, said = call(capsys, "evaluate", copied, "--data", darker, "--device", "cpu")
+    assert code == 0
+    assert "the run does not say how its images were normalised" in said
+    (copied / "data.json").write_text(json.dumps(record | {"mean": ["grey"]}))
+    code, _, said = call(capsys, "evaluate", copied, "--device", "cpu")
+    assert code == 2
+    assert "data.json is damaged: `mean` must be a list of numbers" in said
+
+
+def test_a_run_on_a_part_takes_other_data_whole(made, capsys, tmp_path):
+    """Of its own data it takes its part; other data may have fewer images than that."""
+    _, own, other, fewer = made
+    recipe = toy_recipe(epochs=1, train_images=16)
+    train(recipe, tmp_path / "run", data=own, device="cpu", reporter=Silent())
+    opened = open_run(tmp_path / "run")
+    assert len(opened.data(own).train_images) == 16
+    assert len(opened.data().train_images) == 16
+    few = save(tmp_path / "few.npz", toy_data(num_train=8, seed=3))
+    for where, count in ((few, 8), (other, 24)):
+        assert len(opened.data(where).train_images) == count
+        code, out, _ = call(capsys, "evaluate", opened.path, "--data", where, "--device", "cpu")
+        assert code == 0
+        assert "(20 images)" in out
+    code, _, said = call(capsys, "evaluate", opened.path, "--data", fewer, "--device", "cpu")
+    assert code == 2
+    assert "the numbers of classes differ" in said
 
 
 def test_data_that_is_gone_and_a_damaged_record_are_named(made, capsys, tmp_path):

@@ -20,7 +20,6 @@ from divaug.expansion import expand
 from divaug.policies import Uniform
 from divaug.scoring import check_model, dtype_of
 from divaug.selection import MAX_CANDIDATES
-from divaug.training.data import default_of
 from divaug.training.hardware import Hardware, workers
 from divaug.training.opening import Opened, open_run
 from divaug.training.ordered import parts_in_order
@@ -148,7 +147,7 @@ def examine_run(
     return examine(
         opened.network(found, hardware),
         part,
-        default_of(recipe.dataset, found),
+        opened.default(found),
         hardware.device,
         num_candidates=recipe.num_candidates,
         num_selected=recipe.num_selected,

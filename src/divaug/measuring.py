@@ -16,7 +16,6 @@ from divaug.recipes import Recipe
 from divaug.scoring import evaluating, logits_of
 from divaug.selection import MAX_CANDIDATES
 from divaug.training.assembly import build_augmenter
-from divaug.training.data import default_of
 from divaug.training.evaluation import prepare
 from divaug.training.feeds import Batch
 from divaug.training.hardware import Hardware, workers
@@ -236,7 +235,7 @@ def measure_run(
     found = opened.data(data, say=say)
     part = found.subset(images) if images else found
     network = opened.network(found, hardware)
-    default = default_of(opened.recipe.dataset, found)
+    default = opened.default(found)
     num_images = len(part.train_images if isinstance(part, Dataset) else part.train)
     result = {}
     for name, recipe in recipes.items():

@@ -19,7 +19,6 @@ def evaluate(
     from divaug.training import Hardware
     from divaug.training import evaluate as score
     from divaug.training.assembly import set_to_test
-    from divaug.training.data import default_of
     from divaug.training.distributed import Processes
     from divaug.training.opening import open_run
 
@@ -34,7 +33,7 @@ def evaluate(
     hardware = Hardware.choose(device, recipe.precision, eager=True)
     found = opened.data(data, say=say)
     network = opened.network(found, hardware)
-    default = default_of(recipe.dataset, found)
+    default = opened.default(found)
     scores = score(network, set_to_test(recipe, found, hardware, Processes()), default, hardware)
     typer.echo(
         f"{opened.path}: test accuracy {scores.accuracy:.2%}  test loss {scores.loss:.4f}  "

@@ -17,7 +17,6 @@ from divaug.reporting.reading import RunRecord
 from divaug.scoring import score
 from divaug.selection import select
 from divaug.training.assembly import build_augmenter
-from divaug.training.data import default_of
 from divaug.training.hardware import Hardware
 from divaug.training.opening import open_run
 from divaug.training.ordered import first_images, parts_in_order
@@ -84,7 +83,7 @@ def choose_candidates(
     found = opened.data(data, download=False, say=said.append)
     hardware = Hardware.choose("cpu", "float32", eager=True)
     network = opened.network(found, hardware)
-    default = default_of(run.recipe.dataset, found)
+    default = opened.default(found)
     train, _ = parts_in_order(found, hardware.device, seed=run.recipe.seed)
     pool = train.pool
     augment = build_augmenter(run.recipe, network, default, hardware, pool)

@@ -1,22 +1,26 @@
 """Opening a run, or one of its checkpoints, to use its network."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import nn
 
 from divaug.datasets import Dataset, ImageFiles
+from divaug.default_augmentation import DefaultAugmentation
 from divaug.recipes import Recipe
 from divaug.training import checkpoints
 from divaug.training.assembly import build_network
 from divaug.training.checkpoints import Checkpoint
+from divaug.training.data import default_of
 from divaug.training.hardware import Hardware
 from divaug.training.places import lost_checkpoints
 from divaug.training.provenance import (
     DataRecord,
     load_recorded,
     read_data_record,
+    record_of,
     refuse_other,
 )
 from divaug.training.runs import read_recipe
@@ -63,10 +67,7 @@ class Opened:
         own = self.trained_on
         if data is None and own is not None:
             data = own.existing_path()
-        # The run's own data says how many classes there are: it may not be the recipe's dataset.
-        found, now = load_recorded(
-            self.recipe, data, download=download, any_classes=own is not None
-        )
+        found, now = self._load(data, download=download)
         if own is None or now.is_same(own):
             return found
         if found.num_classes != own.identity.num_classes:
@@ -75,7 +76,35 @@ class Opened:
                 f"differ; give data with {own.identity.num_classes} classes (--data)."
             )
         say(f"this is not the data that the run was trained on: {now} instead of {own}")
+        if own.mean is None:
+            say("the run does not say how its images were normalised: as the data given is")
         return found
+
+    def _load(
+        self, data: str | Path | Dataset | ImageFiles | None, *, download: bool
+    ) -> tuple[Dataset | ImageFiles, DataRecord]:
+        """The data with its record; of the run's own data the part that it was trained on."""
+        own, recipe = self.trained_on, self.recipe
+        if own is None:
+            return load_recorded(recipe, data, download=download)
+        # The run's own data says how many classes there are: it may not be the recipe's dataset.
+        everything = replace(recipe, train_images=0)
+        found, now = load_recorded(everything, data, download=download, any_classes=True)
+        if recipe.train_images and not now.is_same(own):
+            with suppress(ValueError):  # other data may have too few images of a class
+                part = found.subset(recipe.train_images, seed=recipe.seed)
+                record = record_of(part, now.path)
+                if record.is_same(own):
+                    return part, record
+        return found, now
+
+    def default(self, data: Dataset | ImageFiles) -> DefaultAugmentation:
+        """The default augmentation of the run for images of a dataset, its own or other ones.
+
+        Other images are normalised as those that the network was trained on were.
+        """
+        found = default_of(self.recipe.dataset, data)
+        return self.trained_on.normalise(found) if self.trained_on else found
 
     def refuse_other(self, data: Dataset | ImageFiles) -> None:
         """Refuse data that the run was not trained on, where the run says what that was.

@@ -1,14 +1,24 @@
 """Which data a run was trained on: written with the run, compared when it is used again."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from divaug.datasets import Dataset, Identity, ImageFiles, identify
+from divaug.default_augmentation import DefaultAugmentation
 from divaug.recipes import Recipe
 from divaug.training.data import load_data, place_of
 
-__all__ = ["DataRecord", "load_recorded", "read_data_record", "refuse_other", "resumed_data"]
+__all__ = [
+    "DataRecord",
+    "load_recorded",
+    "read_data_record",
+    "record_of",
+    "refuse_other",
+    "resumed_data",
+]
 
 _FORMAT = "divaug.data/1"
 _NAME = "data.json"
@@ -22,10 +32,14 @@ class DataRecord:
         identity: name, sizes, classes and fingerprint.
         path: where it was read from, absolute; None for the usual place of a named dataset, and
             for tensors that came from nowhere.
+        mean: what images are normalised with, of each channel; None where the run does not say.
+        std: likewise.
     """
 
     identity: Identity
     path: str | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
 
     def __str__(self) -> str:
         """As messages name it."""
@@ -34,7 +48,15 @@ class DataRecord:
     def to_json(self) -> str:
         """The text of the run's `data.json`."""
         content = {"format": _FORMAT, **self.identity.to_dict(), "path": self.path}
+        if self.mean and self.std:
+            content |= {"mean": self.mean, "std": self.std}
         return json.dumps(content, indent=1) + "\n"
+
+    def normalise(self, default: DefaultAugmentation) -> DefaultAugmentation:
+        """The same augmentation with the mean and deviation of this data, where they are known."""
+        if self.mean is None or self.std is None:
+            return default
+        return replace(default, mean=self.mean, std=self.std)
 
     def is_same(self, other: "DataRecord") -> bool:
         """Whether the content is the same, wherever it lies."""
@@ -70,9 +92,25 @@ def read_data_record(folder: Path) -> DataRecord | None:
         place = content.get("path")
         if not isinstance(place, str | None):
             raise ValueError(f"`path` must be text or null, got {place!r}")
-        return DataRecord(Identity.from_dict(content), place)
+        mean, std = (_numbers(content, name) for name in ("mean", "std"))
+        return DataRecord(Identity.from_dict(content), place, mean, std)
     except ValueError as error:  # what is no JSON or no text is a ValueError too
         raise ValueError(f"{path} is damaged: {error}.") from None
+
+
+def _numbers(content: Mapping[str, Any], name: str) -> tuple[float, ...] | None:
+    """A number for each channel; None in runs of older releases, which do not have them."""
+    values = content.get(name)
+    if values is None:
+        return None
+    if not isinstance(values, list) or not all(type(v) in (int, float) for v in values):
+        raise ValueError(f"`{name}` must be a list of numbers, got {values!r}")
+    return tuple(map(float, values))
+
+
+def record_of(data: Dataset | ImageFiles, path: str | None = None) -> DataRecord:
+    """What a run says of a dataset."""
+    return DataRecord(identify(data), path, tuple(data.mean), tuple(data.std))
 
 
 def load_recorded(
@@ -84,12 +122,12 @@ def load_recorded(
 ) -> tuple[Dataset | ImageFiles, DataRecord]:
     """A dataset, loaded as `load_data` does unless it is one already, and the record of it."""
     if isinstance(data, Dataset):
-        return data, DataRecord(identify(data))
+        return data, record_of(data)
     if isinstance(data, ImageFiles):
         place = str(Path(data.root).absolute()) if data.root else None
-        return data, DataRecord(identify(data), place)
+        return data, record_of(data, place)
     found = load_data(recipe, data, download=download, any_classes=any_classes)
-    return found, DataRecord(identify(found), place_of(recipe, data))
+    return found, record_of(found, place_of(recipe, data))
 
 
 def resumed_data(
