@@ -49,6 +49,19 @@ TRAIN_IMAGES: Mapping[str, int] = MappingProxyType(
     }
 )
 
+_ROW, _METHOD = "`rows` (--row)", "`methods` (--method)"
+# Field of a recipe that says which cell of a table a run belongs to → what decides it.
+_SAID_BY: Mapping[str, str] = MappingProxyType(
+    {
+        "name": f"{_ROW} and {_METHOD}",
+        "dataset": _ROW,
+        "model": _ROW,
+        "objective": _ROW,
+        "augmenter": _METHOD,
+        "seed": "`seeds` (--seeds), which counts from 0",
+    }
+)
+
 
 @dataclass(frozen=True)
 class Options:
@@ -61,10 +74,10 @@ class Options:
         seeds: how many, from 0.
         epochs: instead of the paper's; None for those.
         scale: share of the training images, above 0 and at most 1.
-        changes: fields of every recipe, as `field=value`.
+        changes: fields of every recipe, as `field=value`; not those that say which cell it is.
 
     Raises:
-        ValueError: an unknown row, or a number out of range.
+        ValueError: an unknown row, a number out of range, or a change of what something else says.
     """
 
     rows: tuple[str, ...] = ()
@@ -89,6 +102,22 @@ class Options:
             raise ValueError(f"`epochs` must be at least 1, got {self.epochs}.")
         if not 0 < self.scale <= 1:
             raise ValueError(f"`scale` must lie above 0 and be at most 1, got {self.scale}.")
+        self._check_changes()
+
+    def _check_changes(self) -> None:
+        """Refuse changes of what says which cell a run belongs to, and of what is said twice."""
+        taken = dict(_SAID_BY)
+        if self.epochs is not None:
+            taken["epochs"] = "`epochs` (--epochs), which is given too"
+        if self.scale < 1:
+            taken["train_images"] = "`scale` (--scale), which is given too"
+        for change in self.changes:
+            field = change.split("=")[0].strip()
+            if field in taken:
+                raise ValueError(
+                    f"`changes` (--set) must leave {field!r} alone, got {change!r}; it is said by "
+                    f"{taken[field]}."
+                )
 
     @property
     def shrunk(self) -> str:
