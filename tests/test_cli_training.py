@@ -4,6 +4,7 @@ import errno
 import html
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import divaug
 from divaug import demonstration
 from divaug.cli import app, run
 from divaug.recipes import RECIPES, override, recipe
-from divaug.training import checkpoints
+from divaug.training import checkpoints, train
 from divaug.training.runs import read_metrics, read_recipe
 from tests.test_cli import refusal
 from tests.training_helpers import StopAfter, toy_data
@@ -318,20 +319,49 @@ def test_sigterm_saves_says_so_and_resume_continues(data, tmp_path):
     assert err == ""
     last = out.splitlines()[-1]
     assert last.startswith("stopped by SIGTERM after step ")
-    assert last.endswith("continue with --resume")
+    assert last.endswith(f"continue with divaug train --out {tmp_path / 'run'} --resume")
     found, notes = checkpoints.load_latest(tmp_path / "run" / "checkpoints")
     assert f"step {found.step}," in last
     assert notes == []
 
 
+def test_a_run_goes_on_by_its_own_recipe(data, tmp_path):
+    """Without a name and without the changes it was begun with, to the bits of one that did not."""
+    begun = override(recipe("demo-divaug"), [f"dataset={data}", "epochs=2", "batch_size=8"])
+    stopped = train(
+        begun, tmp_path / "run", data=data, device="cpu", reporter=StopAfter(2, signal.SIGTERM)
+    )
+    assert not stopped.finished
+    assert call("train", "--out", tmp_path / "run", "--resume", "--device", "cpu").exit_code == 0
+    whole = ("train", "demo-divaug", "--out", tmp_path / "whole", *own(data), *SMALL)
+    assert call(*whole).exit_code == 0
+    ends = [checkpoints.load_latest(tmp_path / n / "checkpoints")[0] for n in ("run", "whole")]
+    assert ends[0].step == ends[1].step
+    for name, tensor in ends[0].model.items():
+        assert torch.equal(tensor, ends[1].model[name])
+
+
+def test_a_change_of_a_run_that_goes_on_is_refused(tmp_path, capsys, finished):
+    """Also without the recipe's name; and where there is no run, there is no recipe either."""
+    copied = shutil.copytree(finished[0], tmp_path / "run")
+    code, lines = refusal(capsys, "train", "--out", copied, "--resume", "--set", "epochs=9")
+    assert code == 2
+    assert "epochs was 2 and is 9" in lines[-1]
+    code, lines = refusal(capsys, "train", "--out", tmp_path / "none", "--resume")
+    assert code == 2
+    assert "there is nothing to resume in" in lines[-1]
+    assert "a recipe is missing" in lines[-1]
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_demo_that_is_stopped_says_what_is_saved_and_goes_on(tmp_path, capsys, monkeypatch):
     words = ["demo", "--out", str(tmp_path), "--set", "epochs=1", "--set", "train_images=100"]
     words += ["--set", "batch_size=20"]
-    train = demonstration.train
+    begin = demonstration.train
     reporters = iter([None, StopAfter(3, signal.SIGINT)])
 
     def interrupted(*given, **keywords):
-        return train(*given, **keywords | {"reporter": next(reporters, None)})
+        return begin(*given, **keywords | {"reporter": next(reporters, None)})
 
     monkeypatch.setattr(demonstration, "train", interrupted)
     with pytest.raises(SystemExit) as end:

@@ -284,6 +284,15 @@ def test_a_step_that_is_none(step, error, message):
         expand(IMAGES, 2, step=step)
 
 
+@pytest.mark.parametrize("kind", [torch.complex64, torch.float32, torch.bool], ids=str)
+def test_numbers_that_are_not_whole_are_refused(kind):
+    strange = torch.ones(len(IMAGES), dtype=kind)
+    with pytest.raises(TypeError, match="`index` must be an integer tensor"):
+        expand(IMAGES, 2, index=strange)
+    with pytest.raises(ValueError, match="`epoch` must be a whole number or an integer tensor"):
+        expand(IMAGES, 2, epoch=strange[0])
+
+
 def test_replay_wants_partners_of_the_pool():
     _, drawn = expand(IMAGES, 2, pool=POOL, index=torch.arange(len(IMAGES)))
     far = dataclasses.replace(drawn, partner=drawn.partner + len(POOL))

@@ -60,6 +60,15 @@ def test_every_whole_crop_of_every_size():
         check(image.expand(len(cuts), -1, -1, -1), "CropBilinear", cuts, None, None)
 
 
+def test_every_half_crop_of_every_small_size():
+    """Also where the shorter side is even: half a pixel more can be cut of it than whole ones."""
+    cuts = [0.5 + i for i in range(6)] + [2.4999998, 3.4999998]
+    for height in range(1, 13):
+        for width in range(1, 13):
+            image = samples.image("full", 1, height, width, "halves")
+            check(image.expand(len(cuts), -1, -1, -1), "CropBilinear", cuts, None, None)
+
+
 def test_arguments_are_checked_like_those_of_the_sixteen():
     images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
     with pytest.raises(ValueError, match="CropBilinear needs one, in pixels"):

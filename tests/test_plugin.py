@@ -419,6 +419,17 @@ def test_wrong_settings_are_refused_at_once(arguments, error, message):
         DivAug(network(), **arguments)
 
 
+def test_weights_of_eight_bits_do_not_make_images_of_eight_bits():
+    model = network()
+    model.register_parameter(
+        "packed", nn.Parameter(torch.zeros(2).to(torch.float8_e4m3fn), requires_grad=False)
+    )
+    assert next(model.parameters()).dtype == torch.float8_e4m3fn
+    assert DivAug(model, 4, 2)(IMAGES)[0].dtype == torch.float32
+    model[0].to(torch.bfloat16)
+    assert DivAug(model, 4, 2, method="uniform")(IMAGES)[0].dtype == torch.bfloat16
+
+
 @pytest.mark.parametrize(("pool", "error", "message"), [
     ([1], TypeError, r"`pool` must be a uint8 tensor \[N,C,H,W\], got list"),
     (IMAGES.float(), TypeError, r"`pool` must be a uint8 tensor.*got torch\.float32"),

@@ -3,7 +3,20 @@
 import math
 import sys
 
-__all__ = ["check_number", "check_range", "check_whole"]
+import torch
+from torch import Tensor
+
+__all__ = ["check_number", "check_range", "check_whole", "holds_integers"]
+
+
+def holds_integers(tensor: Tensor) -> bool:
+    """Whether the elements are whole numbers by their dtype; truth values are not.
+
+    Example:
+        >>> holds_integers(torch.tensor([3])), holds_integers(torch.tensor([3j]))
+        (True, False)
+    """
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
 def check_whole(setting: str, value: object, low: int, high: int | None = None) -> None:

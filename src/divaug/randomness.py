@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from divaug.checks import holds_integers
+
 __all__ = [
     "Purpose",
     "Stream",
@@ -69,7 +71,7 @@ def check_index(index: Tensor | None, batch: int, device: torch.device) -> Tenso
     """
     if index is None:
         return torch.arange(batch, device=device)
-    if not isinstance(index, Tensor) or index.is_floating_point() or index.dtype == torch.bool:
+    if not isinstance(index, Tensor) or not holds_integers(index):
         kind = index.dtype if isinstance(index, Tensor) else type(index).__name__
         raise TypeError(f"`index` must be an integer tensor [B], got {kind}.")
     if index.shape != (batch,):
@@ -83,7 +85,7 @@ def check_index(index: Tensor | None, batch: int, device: torch.device) -> Tenso
 def check_step(step: int | Tensor, device: torch.device) -> int | Tensor:
     """Return `step` as a Python int, or as an int64 tensor without axes on `device`."""
     if isinstance(step, Tensor):
-        if step.ndim or step.is_floating_point() or step.is_complex() or step.dtype == torch.bool:
+        if step.ndim or not holds_integers(step):
             raise ValueError(
                 f"`step` as a tensor must be one integer without axes, got {tuple(step.shape)} "
                 f"{step.dtype}; use torch.zeros((), dtype=torch.int64) and add to it."

@@ -70,7 +70,9 @@ def _cutout(image, argument, center, partner):
 
 def _crop_bilinear(image, argument, center, partner):
     width, height = image.size
-    cut = min(argument, (min(width, height) - 1) // 2)
+    cut = argument
+    if round(min(width, height) - cut) <= round(cut):  # Pillow's box would be empty
+        cut = (min(width, height) - 1) // 2
     box = (cut, cut, width - cut, height - cut)
     return image.crop(box).resize(image.size, Image.Resampling.BILINEAR)
 

@@ -1,7 +1,8 @@
 """`divaug train`: train a network as a recipe says."""
 
 from pathlib import Path
-from typing import Annotated
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,14 +10,20 @@ from divaug.cli.console import show
 from divaug.cli.options import Device
 from divaug.tables import Table
 
+if TYPE_CHECKING:
+    from divaug.recipes import Recipe
+
 __all__ = ["train"]
+
+_NO_RECIPE = "a recipe is missing; `divaug train --list` lists all."
 
 
 def train(
     recipe: Annotated[
         str | None,
         typer.Argument(
-            help="The recipe, like cifar10-wide-resnet-40-2-divaug; with --list, a part of names.",
+            help="The recipe, like cifar10-wide-resnet-40-2-divaug; with --list, a part of names; "
+            "with --resume not needed.",
             show_default=False,
         ),
     ] = None,
@@ -63,8 +70,8 @@ def train(
     if listing:
         show(_recipes_table(recipe or ""))
         return
-    if recipe is None and objective is None:
-        raise ValueError("a recipe is missing; `divaug train --list` lists all.")
+    if recipe is None and objective is None and not (resume and out):
+        raise ValueError(_NO_RECIPE)
     if out is None:
         raise ValueError("--out is missing: give the folder that the run is written into.")
     from divaug import datasets, recipes
@@ -75,7 +82,10 @@ def train(
 
     given = {"objective": objective, "seed": seed, "labels": labels}
     texts = [f"{name}={value}" for name, value in given.items() if value is not None]
-    chosen = recipes.recipe(recipe or recipes.family_of(objective or ""))
+    if recipe or objective:
+        chosen = recipes.recipe(recipe or recipes.family_of(objective or ""))
+    else:
+        chosen = _begun(out)
     resolved = recipes.override(chosen, [*(changes or []), *texts])
     if not resume or is_empty(out):  # a run that goes on keeps its name
         datasets.check_name(resolved.dataset)
@@ -97,12 +107,22 @@ def train(
     if not result.finished:
         typer.echo(
             f"stopped by {result.signal} after step {result.step}, saved to {result.checkpoint}; "
-            f"continue with --resume"
+            f"continue with divaug train --out {quote(str(out))} --resume"
         )
         raise typer.Exit(exit_code(result.signal))
     if result.test is not None:
         typer.echo(f"test accuracy {result.test.accuracy:.2%}  test loss {result.test.loss:.4f}")
     typer.echo(f"{result.seconds:.1f} s, written to {out}")
+
+
+def _begun(folder: Path) -> "Recipe":
+    """The recipe of a run that goes on."""
+    from divaug.training.places import is_empty
+    from divaug.training.runs import read_recipe
+
+    if is_empty(folder):
+        raise ValueError(f"there is nothing to resume in {folder}, and {_NO_RECIPE}")
+    return read_recipe(folder)
 
 
 def _recipes_table(part: str) -> Table:

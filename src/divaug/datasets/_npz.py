@@ -90,7 +90,8 @@ def _images(path: Path, key: str, arrays: dict[str, NDArray[Any]], layout: str |
     if array.dtype != np.uint8:
         raise ValueError(
             f"{path}: {key} must be uint8 (0 … 255), got {array.dtype}; "
-            "convert floats in [0, 1] with (x * 255).round().astype('uint8')"
+            "convert floats in [0, 1] with (x * 255).round().astype('uint8'), 16 bits with "
+            "(x // 257).astype('uint8')"
         )
     if array.ndim == 3:
         array = array[:, None]

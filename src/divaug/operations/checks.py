@@ -5,6 +5,7 @@ import difflib
 import torch
 from torch import Tensor
 
+from divaug.checks import holds_integers
 from divaug.operations.further import EVERY
 from divaug.operations.table import OPERATIONS
 
@@ -101,10 +102,6 @@ def _check_unit_range(images: Tensor, name: str) -> None:
         )
 
 
-def _holds_integers(tensor: Tensor) -> bool:
-    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
-
-
 def operation_ids(operation: str | Tensor, batch: int, device: torch.device) -> Tensor:
     """The ids [B] of one name for all images or of a tensor of ids."""
     if isinstance(operation, str):
@@ -115,7 +112,7 @@ def operation_ids(operation: str | Tensor, batch: int, device: torch.device) -> 
         raise TypeError(
             f"`operation` must be a name or an integer tensor [B], got {type(operation).__name__}."
         )
-    if not _holds_integers(operation):
+    if not holds_integers(operation):
         raise TypeError(f"`operation` must hold integers, got {operation.dtype}.")
     if operation.shape != (batch,):
         raise ValueError(
@@ -186,7 +183,7 @@ def check_center(center: Tensor | None, ids: Tensor, height: int, width: int) ->
         return None
     if center is None:
         raise ValueError("`center` is missing: Cutout needs an integer tensor [B,2] of (y, x).")
-    if not isinstance(center, Tensor) or not _holds_integers(center):
+    if not isinstance(center, Tensor) or not holds_integers(center):
         kind = center.dtype if isinstance(center, Tensor) else type(center).__name__
         raise TypeError(f"`center` must be an integer tensor [B,2] of (y, x), got {kind}.")
     if center.shape != (len(ids), 2):

@@ -91,11 +91,14 @@ def _stretch(images: Tensor, start: Tensor, length: Tensor, axis: int) -> Tensor
 def crop_bilinear(images: Tensor, pixels: Tensor) -> Tensor:
     """Cut `pixels` from every side and enlarge what is left to the old size, bilinearly.
 
-    The box is rounded as Pillow rounds it, halves to even. Where too much would be cut, the cut
-    stops before nothing is left.
+    The box is rounded as Pillow rounds it, halves to even. Where that leaves nothing of the shorter
+    side, as many whole pixels are cut as leave one or two.
     """
     height, width = images.shape[2:]
-    cut = pixels.clamp(max=float((min(height, width) - 1) // 2))
+    side = min(height, width)
+    asked = pixels.to(torch.float64)  # in float32 a difference could become a half
+    left = (side - asked).round() - asked.round()
+    cut = torch.where(left >= 1, asked, asked.clamp(max=float((side - 1) // 2)))
     start = cut.round()
     across = _stretch(images, start, (width - cut).round() - start, 3)
     return _stretch(across, start, (height - cut).round() - start, 2)

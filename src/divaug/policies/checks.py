@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Sequence
 
-import torch
 from torch import Tensor
 
-from divaug.checks import check_whole
+from divaug.checks import check_whole, holds_integers
 from divaug.operations.checks import unknown_name
 from divaug.operations.further import EVERY
 from divaug.operations.magnitude import Range, Side
@@ -25,7 +24,7 @@ def check_epoch(epoch: object) -> None:
     if not isinstance(epoch, Tensor):
         check_whole("epoch", epoch, 0)
     # The value of a tensor may be on a device: reading it would wait.
-    elif epoch.numel() != 1 or epoch.is_floating_point() or epoch.dtype == torch.bool:
+    elif epoch.numel() != 1 or not holds_integers(epoch):
         raise ValueError(
             "`epoch` must be a whole number or an integer tensor of one element, got a tensor of "
             f"shape {tuple(epoch.shape)} and {epoch.dtype}."

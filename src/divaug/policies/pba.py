@@ -32,6 +32,8 @@ class PBA(Policy):
     Args:
         dataset: "cifar10" (200 epochs) or "svhn" (160 epochs).
         total_epochs: length of the training that the schedule is stretched to; None for its own.
+            As its authors do it, each segment's share is rounded down and the last segment gets
+            the rest, which in short trainings is much of them.
     """
 
     needs_epoch: ClassVar[bool] = True
