@@ -179,7 +179,10 @@ MUTANTS: dict[str, list[tuple[str, str]]] = {
         ("1 << (PRECISION - 1)", "1 << (PRECISION - 2)"),
         ("(height - cut).round() - start", "(width - cut).round() - start"),
         ("start = cut.round()", "start = (cut + 0.5).floor()"),
-        ("(min(height, width) - 1) // 2", "(max(height, width) - 1) // 2"),
+        ("side = min(height, width)", "side = max(height, width)"),
+        ("left >= 1", "left >= 0"),
+        ("(side - 1) // 2", "side // 2"),
+        ("pixels.to(torch.float64)", "pixels.to(torch.float32)"),
     ],
     "magnitude.py": [
         ("math.ceil(v - 0.5)", "math.floor(v + 0.5)"),

@@ -132,11 +132,6 @@ def test_order_wants_a_count():
 BAD = {
     "one class": ({"num_classes": 1, "class_names": ("a",)}, ValueError, "at least 2, got 1"),
     "names": ({"class_names": ("a",)}, ValueError, "3 names, got 1"),
-    "16 bits": (
-        {"x_train": np.zeros((5, 8, 9, 3), np.uint16)},
-        ValueError,
-        r"16 bits with \(x // 257\)",
-    ),
     "float images": ({"train_images": torch.zeros(6, 3, 4, 5)}, TypeError, "uint8.*float32"),
     "three axes": ({"test_images": torch.zeros(2, 4, 5).byte()}, ValueError, r"\[N,C,H,W\]"),
     "label type": ({"train_labels": torch.zeros(6).int()}, TypeError, "int64, got torch.int32"),
