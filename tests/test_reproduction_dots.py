@@ -104,3 +104,29 @@ def test_rows_that_nothing_was_run_of_count_for_nothing():
     empty = tuple(Values(name, []) for name in "abc")
     assert not edge(dots((*empty, FAR_BELOW), "accuracy"))
     assert edge(dots((*empty, FAR_BELOW, *NEAR), "accuracy")) == [("<", 3, "90.30")]
+
+
+MOVED = Values("longer", [96.0, 95.0, 97.0], before=(93.0, None, 94.0))
+
+
+def test_a_seed_that_had_a_value_earlier_is_joined_to_it_in_its_row():
+    figure = dots((*ROWS, MOVED), "accuracy", before="shorter")
+    (axes,) = figure.axes
+    hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
+    joined = [line for line in axes.lines if line.get_linestyle() == "-"]
+    assert [float(line.get_xdata()[0]) for line in hollow] == [93.0, 94.0]
+    assert [line.get_xdata().tolist() for line in joined] == [[93.0, 96.0], [94.0, 97.0]]
+    heights = {float(x): float(y) for line in joined for x, y in line.get_xydata()}
+    # All in the fourth row, the earlier ones above the others.
+    assert all(2.5 < y < 3.5 for y in heights.values())
+    assert heights[93.0] == heights[94.0] < 3 < heights[96.0] == heights[97.0]
+    assert legend(figure) == ["one seed", "mean", "the paper", "shorter"]
+    assert "shorter" not in legend(dots(ROWS, "accuracy", before="shorter"))
+
+
+@pytest.mark.parametrize("start", [93.0, 80.0])
+def test_what_a_seed_had_earlier_is_on_the_axis_however_far(start):
+    figure = dots((*NEAR, Values("longer", [96.0], before=(start,))), "accuracy")
+    low, _ = figure.axes[0].get_xlim()
+    assert low < start
+    assert not edge(figure)

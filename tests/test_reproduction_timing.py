@@ -257,35 +257,39 @@ def test_without_a_pair_in_as_much_time_no_lead_is_shown():
     assert [sheet.name for sheet in outcome.sheets] == ["equal-cost", "runs"]
 
 
-def marks(drawing):
-    """The filled marks and the hollow ones, as points."""
-    (axes,) = drawing.figure.axes
-    single = [line for line in axes.lines if len(line.get_xdata()) == 1]
-    hollow = [line for line in single if line.get_markerfacecolor() == "white"]
-    filled = [container.lines[0] for container in axes.containers]
-    return ([tuple(map(float, line.get_xydata()[0])) for line in some] for some in (filled, hollow))
+LONGER = (
+    ran("divaug", 200, 0.96),
+    ran("randaugment", 800, 0.95),
+    ran("randaugment", 800, 0.94, seed=1),
+    ran("randaugment", 800, 0.90, seed=5),  # not run for the usual epochs
+    ran("randaugment", 200, 0.93),
+    ran("randaugment", 200, 0.91, seed=1),
+    ran("randaugment", 200, 0.50, seed=2),  # not run for DivAug's time
+    ran("default", 1600, 0.94),
+)
 
 
-def test_the_figure_joins_each_method_to_where_its_usual_epochs_are():
-    outcome = in_as_much_time(
-        ran("divaug", 200, 0.96),
-        ran("randaugment", 800, 0.95),
-        ran("randaugment", 200, 0.93),
-        ran("randaugment", 200, 0.91, seed=1),
-        ran("default", 1600, 0.94),  # its usual epochs were not run
-    )
-    (drawing,) = outcome.drawings
-    filled, hollow = marks(drawing)
-    assert sorted(filled) == [(200, 96), (800, 95), (1600, 94)]
-    assert hollow == [(200, pytest.approx(92))]
+def test_what_more_epochs_bring_is_over_pairs_of_one_seed():
+    rows = {row["method"]: row for row in in_as_much_time(*LONGER).sheets[0].rows}
+    gain = rows["RandAugment"]["gain"]
+    assert (gain.mean, gain.n) == (pytest.approx((0.02 + 0.03) / 2), 2)
+    assert rows["RandAugment"]["pairs"] == 2
+    assert rows["RandAugment"]["usual"].n == 3
+    for name in ("default", "DivAug (k-means++)"):  # no pair, and no other number of epochs
+        assert (rows[name]["gain"], rows[name]["pairs"]) == (None, None)
+
+
+def test_the_figure_joins_each_seed_to_itself_at_the_usual_epochs():
+    (drawing,) = in_as_much_time(*LONGER).drawings
     (axes,) = drawing.figure.axes
-    strokes = [line.get_xydata().tolist() for line in axes.lines if len(line.get_xdata()) == 2]
-    spread = 2**0.5  # of 93 and 91, the only bar there is
-    assert strokes[0] == [[200, pytest.approx(92)], [800, pytest.approx(95)]]
-    assert strokes[1] == [[200, pytest.approx(92 - spread)], [200, pytest.approx(92 + spread)]]
-    assert "bars: standard deviation" in axes.get_xlabel()
-    names = {text.get_text() for text in drawing.figure.legends[0].get_texts()}
-    assert names == {"default (n = 1)", "RandAugment (n = 2 → 1)", "DivAug (k-means++) (n = 1)"}
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [
+        "default, 1600 epochs (n = 1)",
+        "RandAugment, 800 epochs (n = 3)",
+        "DivAug (k-means++), 200 epochs (n = 1)",
+    ]
+    strokes = [line.get_xdata() for line in axes.lines if line.get_linestyle() == "-"]
+    assert {tuple(map(round, x)) for x in strokes if len(x) == 2} == {(93, 95), (91, 94)}
 
 
 def accuracies(*runs, costs=()):

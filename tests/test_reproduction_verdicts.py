@@ -249,7 +249,7 @@ def test_a_change_without_its_control_says_what_is_missing():
     sheet = TARGETS["evolution"].outcome(Options(), store).sheets[1]
     for row in sheet.rows:
         assert row["holds"] == "—, not run"
-        assert row["numbers"].endswith("by chance —, not run")
+        assert row["numbers"].endswith("at random —, not run")
 
 
 @pytest.mark.parametrize("asked", [(), ("divaug",)])

@@ -1,4 +1,4 @@
-"""A figure of values by method: every seed shows, and the paper beside them."""
+"""A figure of values by method: every seed shows, the paper and earlier values beside them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +17,10 @@ __all__ = ["Values", "dots"]
 
 # A row that takes more than this share of the axis for itself is named at its edge instead.
 _SHARE = 0.5
+# Names of more letters take half of the width.
+_LONG = 32
+# How far earlier values stand above the middle of their row, and the others below it.
+_APART = 0.17
 
 
 @dataclass(frozen=True)
@@ -28,17 +32,25 @@ class Values:
         values: of the seeds; none where nothing was run.
         printed: what the paper has; None where it has nothing.
         place: which colour they have, see `divaug.reproduction.drawing.Point`; None for grey.
+        before: what each of the seeds had earlier, None where it had nothing; empty for nowhere.
     """
 
     label: str
     values: Sequence[float]
     printed: float | None = None
     place: int | None = None
+    before: Sequence[float | None] = ()
 
     @property
     def marks(self) -> list[float]:
         """All that is drawn in the row."""
-        return [*self.values, *([] if self.printed is None else [self.printed])]
+        return [mark for mark in (*self.values, self.printed, *self.before) if mark is not None]
+
+    @property
+    def moves(self) -> list[tuple[float, float]]:
+        """From where to where each seed went that had a value earlier."""
+        pairs = zip(self.before, self.values, strict=True) if self.before else ()
+        return [(start, end) for start, end in pairs if start is not None]
 
     @property
     def color(self) -> str:
@@ -46,15 +58,16 @@ class Values:
         return SOFT if self.place is None else COLORS[self.place % len(COLORS)]
 
 
-def dots(rows: Sequence[Values], x: str) -> Figure:
+def dots(rows: Sequence[Values], x: str, *, before: str = "earlier") -> Figure:
     """A row for each method: a dot for each seed, a stroke for their mean, the paper beside them.
 
-    One row far from all others is named at the edge of the axis, with its mean, so that the others
-    can be told apart.
+    What a seed had earlier is a hollow dot above its own, joined to it. One row far from all others
+    is named at the edge of the axis, with its mean, so that the others can be told apart.
 
     Args:
         rows: what is drawn, from above.
         x: what the axis says.
+        before: what the legend calls a hollow dot.
     """
     figure, axes = draw_axes(x, "", 1.1 + 0.24 * len(rows))
     axes.grid(visible=False, axis="y")
@@ -66,12 +79,14 @@ def dots(rows: Sequence[Values], x: str) -> Figure:
         _name_at_edge(axes, far, rows)
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.xaxis.set_major_locator(MaxNLocator(7))
-    _explain(figure, rows, far)
+    # Long names leave less of the width to the axis.
+    longest = max((len(row.label) for row in rows), default=0)
+    axes.xaxis.set_major_locator(MaxNLocator(7 if longest <= _LONG else 4))
+    _explain(figure, rows, far, before)
     return figure
 
 
-def _explain(figure: Figure, rows: Sequence[Values], far: int | None) -> None:
+def _explain(figure: Figure, rows: Sequence[Values], far: int | None, before: str) -> None:
     """A legend of the marks that are there."""
     near = [row for i, row in enumerate(rows) if i != far]
     marks: dict[str, dict[str, Any]] = {"one seed": {"marker": "o", "color": SOFT, "ms": 5.5}}
@@ -79,6 +94,8 @@ def _explain(figure: Figure, rows: Sequence[Values], far: int | None) -> None:
         marks["mean"] = {"marker": "|", "color": SOFT, "ms": 11, "mew": 1.6}
     if any(row.printed is not None for row in near):
         marks["the paper"] = {"marker": "D", "mfc": "none", "mec": INK, "ms": 5}
+    if any(row.moves for row in near):
+        marks[before] = {"marker": "o", "mfc": "white", "mec": SOFT, "ms": 4.5}
     if far is not None:
         marks["beyond the axis"] = {"marker": _arrow(rows, far), "color": SOFT, "ms": 5.5}
     figure.legend(
@@ -98,13 +115,13 @@ def _far(rows: Sequence[Values]) -> int | None:
         marks = [mark for row in drawn for mark in row.marks]
         return max(marks) - min(marks)
 
-    # Of few rows none is the odd one out. What the paper has beside a row is never hidden.
+    # Of few rows none is the odd one out. What stands beside a row is never hidden.
     if sum(bool(row.marks) for row in rows) < 4:
         return None
     without = {
         i: length([*rows[:i], *rows[i + 1 :]])
         for i, row in enumerate(rows)
-        if row.printed is None and row.values
+        if row.printed is None and row.values and not row.moves
     }
     odd = min(without, key=without.__getitem__, default=None)
     return odd if odd is not None and without[odd] < _SHARE * length(rows) else None
@@ -112,10 +129,15 @@ def _far(rows: Sequence[Values]) -> int | None:
 
 def _draw_row(axes: Axes, i: int, row: Values) -> None:
     line: dict[str, Any] = {"color": row.color, "ls": ""}
-    seeds = [i] * len(row.values)
+    height = i + _APART if row.moves else i
+    seeds = [height] * len(row.values)
     axes.plot(row.values, seeds, marker="o", ms=5.5, mec="white", mew=0.6, zorder=3, **line)
     if len(row.values) > 1:
-        axes.plot(fmean(row.values), i, marker="|", ms=13, mew=1.6, zorder=4, **line)
+        axes.plot(fmean(row.values), height, marker="|", ms=13, mew=1.6, zorder=4, **line)
+    for start, end in row.moves:
+        heights = (i - _APART, height)
+        axes.plot((start, end), heights, "-", lw=0.9, alpha=0.6, color=row.color, zorder=2)
+        axes.plot(start, heights[0], marker="o", ms=4.5, mfc="white", mec=row.color, ls="")
     if row.printed is not None:
         axes.plot(row.printed, i, marker="D", ms=5, mfc="none", mec=INK, mew=1.0, ls="", zorder=5)
 

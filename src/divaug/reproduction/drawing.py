@@ -30,7 +30,6 @@ class Point:
         place: which colour it has, so that one thing has the same in several figures; None for the
             next one.
         x_error: half the width of its bar; None for none.
-        before: where it comes from, a hollow mark with its bar and a line to it; None for nowhere.
     """
 
     label: str
@@ -39,7 +38,6 @@ class Point:
     error: float | None = None
     place: int | None = None
     x_error: float | None = None
-    before: "Point | None" = None
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,7 @@ def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()
         ring: names of points that are marked with a ring.
     """
     columns = _columns([point.label for point in points])
-    bars_of = (p for one in points for p in (one, one.before) if p)
-    barred = any(bar is not None for p in bars_of for bar in (p.error, p.x_error))
+    barred = any(bar is not None for p in points for bar in (p.error, p.x_error))
     height = 3.4 + 0.17 * -(-len(points) // columns)
     figure, axes = _axes_with_bars(x, y, height) if barred else draw_axes(x, y, height)
     axes.xaxis.set_major_locator(MaxNLocator(6))
@@ -112,8 +109,6 @@ def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()
             zorder=3,
         )
         marks.append(drawn.lines[0])
-        if point.before:
-            _draw_before(axes, point.before, point, color, marker)
         if point.label in ring:
             axes.plot(point.x, point.y, "o", ms=14, mfc="none", mec=color, lw=1)
     axes.margins(0.12)
@@ -127,17 +122,6 @@ def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()
         **LEGEND,
     )
     return figure
-
-
-def _draw_before(axes: Axes, start: Point, end: Point, color: str, marker: str) -> None:
-    """A hollow mark with a faint bar, and a thin line from it to a point."""
-    strokes = [((start.x, start.y), (end.x, end.y))]
-    if start.error is not None:
-        low, high = start.y - start.error, start.y + start.error
-        strokes.append(((start.x, low), (start.x, high)))
-    for stroke in strokes:
-        axes.plot(*zip(*stroke, strict=True), "-", lw=1.0, alpha=0.55, color=color, zorder=2.0)
-    axes.plot(start.x, start.y, marker, ms=5, mfc="white", mec=color, mew=1.1, zorder=2.5)
 
 
 def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figure:

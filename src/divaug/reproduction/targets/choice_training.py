@@ -1,4 +1,4 @@
-"""DivAug against a choice by chance where both train with other ranges of magnitudes."""
+"""DivAug against a random choice where both train with other ranges of magnitudes."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,11 +21,11 @@ def _accuracy(key: str, name: str) -> Column:
 
 _COLUMNS = (
     Column("space", "space"),
-    _accuracy("chance", "by chance, %"),
+    _accuracy("chance", "random, %"),
     number("chance_runs", "n"),
     _accuracy("choice", "DivAug (k-means++), %"),
     number("choice_runs", "n"),
-    *lead_columns("DivAug less chance"),
+    *lead_columns("DivAug less random"),
 )
 _NOTE = (
     "Test accuracy of the last epoch where both draw their candidates from a space, mean ± sample "

@@ -19,7 +19,7 @@ __all__ = [
     "points",
 ]
 
-#: As many views as DivAug trains on, without a choice or with one by chance.
+#: As many views as DivAug trains on, without a choice or with a random one.
 CONTROLS = ("randaugment-xS", "trivialaugment-xS", "random")
 _NOTE = (
     "Accuracy of DivAug (k-means++) less that of a control that trains on as many views of each "

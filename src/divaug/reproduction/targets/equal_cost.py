@@ -1,15 +1,14 @@
 """Every method given the time of DivAug's steps: more epochs for those that cost less."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from divaug.reporting.table import duration
-from divaug.reproduction.drawing import Point, scatter
+from divaug.reproduction.dots import Values, dots
 from divaug.reproduction.durations import time_alone
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job, TrainJob
-from divaug.reproduction.methods import place_of
+from divaug.reproduction.methods import RULES, place_of
 from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import BOUND, Drawing, Outcome, provenance, runs_sheet
 from divaug.reproduction.records import RunRecord
@@ -32,15 +31,20 @@ _COLUMNS = (
     number("n", "n"),
     percent("usual", "at the usual epochs, %"),
     number("n_usual", "n"),
+    Column("gain", "over the usual", lambda s: s.show(2, 100, sign=True), numeric=True),
+    number("pairs", "pairs"),
     Column("total", "time, at equal step time", lambda s: duration(s.mean), "—", True),
 )
 _NOTE = (
-    "Epochs: DivAug's, times the measured time of its step over that of the method's; the cosine "
-    "schedule is stretched to them. Evaluations and checkpoints, which come with every epoch, are "
-    "not evened out. Cost: of a step, relative to DivAug's. Accuracy: last epoch, mean ± sample "
-    "standard deviation over n seeds, wherever they ran. Time: of runs where the steps were timed, "
-    "with the device to themselves from one start to their end."
+    "Epochs: DivAug's, times the measured time of its step over that of the method's, rounded to "
+    "whole ones; the cosine schedule is stretched to them. Evaluations and checkpoints, which come "
+    "with every epoch, are not evened out. Cost: of a step, relative to DivAug's. Accuracy: last "
+    "epoch, mean ± sample standard deviation over n seeds, wherever they ran. Over the usual: what "
+    "the other number of epochs brings, in points, over so many pairs of runs with the same seed; "
+    "a seed that was not run with both does not count there. Time: of runs where the steps were "
+    "timed, with the device to themselves from one start to their end."
 )
+_USUAL = "the same seed at the usual epochs"
 _LEAD_COLUMNS = (
     Column("method", "method"),
     number("epochs", "its epochs"),
@@ -81,6 +85,7 @@ def _row(findings: Findings, row: str, name: str, setting: str) -> dict[str, Any
     own, reference = findings.related_costs(row, name, REFERENCE, setting)
     runs = _runs(findings, row, name, setting)
     accuracy, usual = summarize(r.accuracy for r in runs), findings.accuracy(row, name)
+    gain = _gain(findings, row, name, setting)
     return {
         "method": findings.title(row, name),
         "cost": own.relative_to(reference) if own and reference else _APART if own else None,
@@ -89,8 +94,19 @@ def _row(findings: Findings, row: str, name: str, setting: str) -> dict[str, Any
         "n": accuracy.n if accuracy else 0,
         "usual": usual,
         "n_usual": usual.n if usual else 0,
+        "gain": gain,
+        "pairs": gain.n if gain else None,
         "total": time_alone(runs, setting),
     }
+
+
+def _gain(findings: Findings, row: str, name: str, setting: str) -> Summary | None:
+    """Accuracy in DivAug's time less that at the usual epochs, over the seeds that have both."""
+    epochs = epochs_at_equal_cost(findings, row, name, setting)
+    if epochs in (None, findings.recipe(row, name).epochs):
+        return None
+    lost = findings.difference(row, name, name, epochs)
+    return -lost if lost else None
 
 
 def _analyse(findings: Findings) -> Outcome:
@@ -101,10 +117,9 @@ def _analyse(findings: Findings) -> Outcome:
     sheets, drawings = [], []
     for i, setting in enumerate(settings or [""]):
         suffix = f"-{i + 1}" if i else ""
-        main = _sheet(findings, row, setting, suffix)
-        sheets += [main, *_lead(findings, row, setting, suffix)]
-        named = dict(zip(findings.methods, main.rows, strict=True))
-        drawings += _draw(findings, row, setting, named, suffix)
+        sheets.append(_sheet(findings, row, setting, suffix))
+        sheets += _lead(findings, row, setting, suffix)
+        drawings += _draw(findings, row, setting, suffix)
     runs = once([*equal, *_usual(findings, row)])
     return Outcome(
         TARGET.name,
@@ -157,40 +172,32 @@ def _usual(findings: Findings, row: str) -> list[RunRecord]:
     return [run for name in findings.methods for run in findings.runs(row, name)]
 
 
-def _draw(
-    findings: Findings,
-    row: str,
-    setting: str,
-    rows: Mapping[str, Mapping[str, Any]],
-    suffix: str,
-) -> list[Drawing]:
-    points = [
-        _point(name, findings.recipe(row, name).epochs, r)
-        for name, r in rows.items()
-        if r["accuracy"]
-    ]
-    if len(points) < 2:
+def _draw(findings: Findings, row: str, setting: str, suffix: str) -> list[Drawing]:
+    """Every seed in DivAug's time by method, joined to its usual epochs; none for one method."""
+    shown = [name for name in findings.methods if _runs(findings, row, name, setting)]
+    if len(shown) < 2:
         return []
+    rows = [_values(findings, row, name, setting) for name in shown]
     title = f"Accuracy at DivAug's step time, {_place(row, setting)}"
-    x = "epochs in the time of DivAug's steps; hollow: the usual ones"
-    figure = scatter(points, x, "test accuracy, %")
-    alt = f"{title}: a point for each method, joined to its accuracy at the usual epochs"
+    figure = dots(rows, "test accuracy, %", before=_USUAL)
+    alt = f"{title}: a dot for each seed, joined to the same seed's accuracy at the usual epochs"
     return [Drawing(f"equal-cost{suffix}", title, alt, figure)]
 
 
-def _point(name: str, epochs: int, row: Mapping[str, Any]) -> Point:
-    """A method in DivAug's time, and where it comes from: its usual epochs."""
-    accuracy, usual = row["accuracy"], row["usual"]
-    moved = usual is not None and row["epochs"] != epochs
-    n = f"{usual.n} → {accuracy.n}" if moved and usual.n != accuracy.n else f"{accuracy.n}"
-    label, place = f"{row['method']} (n = {n})", place_of(name)
-    before = Point(label, epochs, *_percent(usual), place) if moved else None
-    return Point(label, row["epochs"], *_percent(accuracy), place, before=before)
+def _values(findings: Findings, row: str, name: str, setting: str) -> Values:
+    """The seeds of a method in DivAug's time, each with what it had after the usual epochs."""
+    runs = _runs(findings, row, name, setting)
+    epochs = runs[0].recipe.epochs
+    longer = epochs != findings.recipe(row, name).epochs
+    usual = findings.by_seed(row, name, _percent) if longer else {}
+    label = f"{findings.title(row, name)}, {epochs} epochs (n = {len(runs)})"
+    place = place_of(name) if name in RULES else None
+    before = [usual.get(run.mark) for run in runs] if usual else ()
+    return Values(label, [_percent(run) for run in runs], place=place, before=before)
 
 
-def _percent(found: Summary) -> tuple[float, float | None]:
-    """Mean and deviation."""
-    return 100 * found.mean, None if found.std is None else 100 * found.std
+def _percent(run: RunRecord) -> float:
+    return 100 * run.accuracy
 
 
 TARGET = Target(

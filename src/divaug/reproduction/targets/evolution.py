@@ -148,10 +148,10 @@ def _claim(text: str, found: BySeed, control: BySeed, sign: int, digits: int, un
     change, beyond = summarize(found.values()), paired(found, control)
     if change is None:
         return Claim(text, None)
-    by_chance = f"by chance {NOT_RUN}"
+    by_chance = f"at random {NOT_RUN}"
     if beyond:
         pairs = f"n = {beyond.n} pair{'s' * (beyond.n != 1)}"
-        by_chance = f"less that by chance {beyond.show(digits, sign=True)}, {pairs}"
+        by_chance = f"less that at random {beyond.show(digits, sign=True)}, {pairs}"
     shown = f"{change.show(digits, sign=True)}{unit}, n = {change.n}; {by_chance}"
     return Claim(text, beyond_chance(found, control, sign), shown)
 

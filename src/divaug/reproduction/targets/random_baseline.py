@@ -43,8 +43,8 @@ _NOTE = (
     "with the same seeds, over so many pairs. Loss trained: of the views trained on, last epoch; "
     "VD trained: their Variance Diversity in training mode; VD kept ÷ all: of the kept against all "
     "candidates as they were scored, and ÷ best: against the choice of as many that is most "
-    "diverse, where that was recorded; diversities are means over all epochs. A random choice is "
-    "never scored; ÷ all it would have {} in the mean."
+    "diverse, where that was recorded; diversities and ratios are means over all epochs. A random "
+    "choice is never scored; ÷ all it would have {} in the mean."
 )
 _OTHERS = (
     "The paper compares k-means++ with a random choice for networks that are not shown here: {} %."

@@ -43,8 +43,9 @@ _AT_EQUAL_COST = (
 _NOTE = (
     "Test accuracy of the last epoch, mean ± sample standard deviation over n seeds (n = 1: no "
     "spread); over default: mean difference to the default augmentation, over so many pairs of "
-    "runs with the same seed; a seed that one of them lacks does not count there. The paper's "
-    "baseline column is the number without Cutout, though its default augmentation has it."
+    "runs with the same seed; a seed that one of them lacks does not count there, so that it need "
+    "not be the difference of the two means. The paper's baseline column is the number without "
+    "Cutout, though its default augmentation has it."
 )
 _EQUAL_NOTE = (
     "In DivAug's time: trained for as many epochs as take the time of DivAug's steps, by steps "
