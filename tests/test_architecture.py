@@ -20,6 +20,7 @@ SOURCE = Path(divaug.__file__).parent
 STAGES = (
     ("checks",),
     ("compilation",),
+    ("modes",),
     ("tables",),
     ("data_files",),
     ("operations",),

@@ -4,6 +4,7 @@ import errno
 import html
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,7 +19,7 @@ import torch
 from typer.testing import CliRunner
 
 import divaug
-from divaug import demonstration
+from divaug import demonstration, training
 from divaug.cli import app, run
 from divaug.recipes import RECIPES, override, recipe
 from divaug.training import checkpoints, train
@@ -299,7 +300,8 @@ def test_sigterm_saves_says_so_and_resume_continues(data, tmp_path):
     source = str(Path(divaug.__file__).parents[1])
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": source}
     words = [sys.executable, "-m", "divaug", "train", "demo-divaug", "--set", f"dataset={data}"]
-    words += ["--out", str(tmp_path / "run"), "--device", "cpu", "--set", "batch_size=8"]
+    folder = tmp_path / "a run"
+    words += ["--out", str(folder), "--device", "cpu", "--set", "batch_size=8"]
     words += ["--set", "epochs=500", "--set", "evaluate_every=500", "--set", "log_every=2"]
     process = subprocess.Popen(
         words,
@@ -308,7 +310,7 @@ def test_sigterm_saves_says_so_and_resume_continues(data, tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    metrics, begun = tmp_path / "run" / "metrics.jsonl", time.monotonic()
+    metrics, begun = folder / "metrics.jsonl", time.monotonic()
     while not (metrics.exists() and metrics.stat().st_size):
         assert process.poll() is None
         assert time.monotonic() - begun < 60
@@ -319,10 +321,31 @@ def test_sigterm_saves_says_so_and_resume_continues(data, tmp_path):
     assert err == ""
     last = out.splitlines()[-1]
     assert last.startswith("stopped by SIGTERM after step ")
-    assert last.endswith(f"continue with divaug train --out {tmp_path / 'run'} --resume")
-    found, notes = checkpoints.load_latest(tmp_path / "run" / "checkpoints")
+    assert last.endswith(f"continue with divaug train --out '{folder}' --resume --device cpu")
+    found, notes = checkpoints.load_latest(folder / "checkpoints")
     assert f"step {found.step}," in last
     assert notes == []
+
+
+def test_the_command_that_goes_on_with_a_run_does_so(data, tmp_path, monkeypatch):
+    """It says again what the run's folder does not: the device, the unlabelled images."""
+    images = tmp_path / "more images.npy"
+    np.save(images, toy_data(num_train=24, seed=5).train_images.numpy())
+    begin, reporters = training.train, iter([StopAfter(2, signal.SIGTERM)])
+
+    def interrupted(*given, **keywords):
+        return begin(*given, **keywords | {"reporter": next(reporters, None)})
+
+    monkeypatch.setattr(training, "train", interrupted)
+    words = ("--objective", "uda", "--labels", 8, "--out", tmp_path / "run", *own(data), *SMALL)
+    small = ("model=tiny-resnet-8", "epoch_steps=4", "unlabelled_batch_size=8", "epochs=1")
+    given = [word for one in small for word in ("--set", one)]
+    stopped = call("train", *words, *given, "--unlabelled", images, "--eager")
+    assert stopped.exit_code == 143
+    command = shlex.split(stopped.output.splitlines()[-1].partition("continue with ")[2])
+    assert command[:2] == ["divaug", "train"]
+    assert set(command) >= {"--eager", "--device", "cpu", "--unlabelled", str(images)}
+    assert call(*command[1:]).exit_code == 0
 
 
 def test_a_run_goes_on_by_its_own_recipe(data, tmp_path):
@@ -352,6 +375,26 @@ def test_a_change_of_a_run_that_goes_on_is_refused(tmp_path, capsys, finished):
     assert "there is nothing to resume in" in lines[-1]
     assert "a recipe is missing" in lines[-1]
     assert not (tmp_path / "none").exists()
+
+
+def test_a_run_that_goes_on_is_of_its_own_objective(tmp_path, capsys, finished):
+    """Said again it is no other recipe, and another one is refused as any change is."""
+    copied = shutil.copytree(finished[0], tmp_path / "run")
+    words = ("train", "--out", copied, "--resume", "--device", "cpu", "--objective")
+    assert call(*words, "supervised").exit_code == 0
+    code, lines = refusal(capsys, *words, "uda", "--labels", 8)
+    assert code == 2
+    assert "objective was 'supervised' and is 'uda'" in lines[-1]
+
+
+def test_what_is_no_folder_is_no_run_to_go_on_with(tmp_path, capsys):
+    (tmp_path / "file").write_text("mine")
+    code, lines = refusal(capsys, "train", "--out", tmp_path / "file", "--resume")
+    assert (code, len(lines)) == (2, 1)
+    assert "file is no run" in lines[0]
+    code, lines = refusal(capsys, "train", "--resume")
+    assert (code, len(lines)) == (2, 1)
+    assert "--out is missing" in lines[-1]
 
 
 def test_a_demo_that_is_stopped_says_what_is_saved_and_goes_on(tmp_path, capsys, monkeypatch):

@@ -13,6 +13,7 @@ from torch import nn
 import divaug
 from divaug import DivAug, default_augmentation, expand, policies, score, select, variance_diversity
 from divaug.augmenters import Views
+from divaug.expansion import replay
 from divaug.operations import OPERATIONS
 from divaug.selection import METHODS
 from tests.reference import samples, two_processes
@@ -368,16 +369,22 @@ def test_inside_a_compiled_step(kind, backend):
     torch._dynamo.reset()
 
 
-@pytest.mark.parametrize("part", ["expand", "select", "score"])
-def test_the_parts_inside_a_compiled_function(part):
-    candidates, _ = expand(IMAGES, 4)
+@pytest.mark.parametrize("part", ["expand", "replay", "select", "score"])
+def test_of_the_parts_inside_a_compiled_function_nothing_is_compiled(part):
+    candidates, subpolicies = expand(IMAGES, 4)
     model = network()
+    probs = score(model, candidates)
     calls = {
         "expand": lambda: expand(IMAGES, 4)[0],
-        "select": lambda: select(score(model, candidates), 2),
+        "replay": lambda: replay(IMAGES, subpolicies),
+        "select": lambda: select(probs, 2),
         "score": lambda: score(model, candidates),
     }
-    assert torch.equal(torch.compile(calls[part], backend="eager")(), calls[part]())
+
+    def refuse(graph, _inputs):
+        raise AssertionError(f"compiled: {graph.code}")
+
+    assert torch.equal(torch.compile(calls[part], backend=refuse)(), calls[part]())
     torch._dynamo.reset()
 
 

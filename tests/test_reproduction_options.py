@@ -32,6 +32,16 @@ def test_what_an_option_says_is_not_said_again():
         Options(scale=0.5, changes=("train_images=3",))
 
 
+def test_the_number_of_labels_may_be_changed_of_one_row():
+    """Of several, which differ in nothing else, it would make one."""
+    changes = ("labels=500",)
+    found = Options(rows=("uda-paper-1000",), changes=changes)
+    assert recipe_of("uda-paper-1000", "divaug", 0, found).labels == 500
+    for rows in ((), ("uda-paper-1000", "uda-paper-2000")):
+        with pytest.raises(ValueError, match=r"'labels' alone.*\(--row\); name one row"):
+            Options(rows=rows, changes=changes)
+
+
 def test_what_no_option_says_may_be_changed():
     changes = ("epochs=3", "train_images=40", "weight_decay=0")
     found = recipe_of(PAPER_ROW, "divaug", 2, Options(changes=changes))

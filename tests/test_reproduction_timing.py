@@ -250,6 +250,17 @@ def test_the_lead_in_as_much_time_is_over_pairs_of_one_seed_with_those_epochs():
     assert row["holds"] == "yes"
 
 
+def test_the_runs_that_a_lead_is_taken_from_are_listed_whatever_methods_are_asked_for():
+    runs = [ran("divaug", 200, 0.95), ran("randaugment", 800, 0.93), ran("default", 1600, 0.9)]
+    costs = [timed(name, step, "1") for name, step in (("divaug", 8.0), ("randaugment", 2.0))]
+    store = replace(store_of(*costs), runs={run.hash: run for run in runs})
+    outcome = TARGETS["equal-cost"].outcome(Options(methods=("randaugment",)), store)
+    sheets = {sheet.name: sheet for sheet in outcome.sheets}
+    listed = {(row["method"], row["epochs"]) for row in sheets["runs"].rows}
+    assert listed == {("DivAug (k-means++)", 200), ("RandAugment", 800)}
+    assert sheets["lead"].notes[-1].startswith("2 runs on ")
+
+
 def test_without_a_pair_in_as_much_time_no_lead_is_shown():
     """Neither for methods at their usual epochs, timed or not, nor for DivAug against itself."""
     names = ("divaug", "randaugment", "pba")

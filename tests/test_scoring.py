@@ -1,7 +1,5 @@
 """Scoring: probabilities in float32, and a model that is afterwards as it was."""
 
-import copy
-
 import pytest
 import torch
 import torch.distributed as dist
@@ -97,37 +95,6 @@ def test_a_model_that_raises_is_as_it_was():
     with pytest.raises(FailingError):
         score(model, CANDIDATES)
     assert same(state(model), before)
-
-
-class LowRank(nn.Linear):
-    """A layer that adds a low-rank part, and puts it into its weights while it evaluates."""
-
-    def __init__(self, inside, outside):
-        super().__init__(inside, outside)
-        self.down = nn.Parameter(torch.randn(2, inside))
-        self.up = nn.Parameter(torch.randn(outside, 2))
-        self.merged = False
-
-    def train(self, mode=True):
-        if self.merged == mode:
-            self.weight.data += (-1 if mode else 1) * (self.up @ self.down)
-            self.merged = not mode
-        return super().train(mode)
-
-    def forward(self, x):
-        return super().forward(x) + (0 if self.merged else x @ self.down.T @ self.up.T)
-
-
-def test_a_layer_that_works_when_its_mode_changes_is_not_told_of_it():
-    model = nn.Sequential(nn.Flatten(), LowRank(CANDIDATES[0, 0].numel(), 3))
-    before = copy.deepcopy(model.state_dict())
-    probs = score(model, CANDIDATES)
-    assert not model[1].merged
-    assert all(torch.equal(model.state_dict()[name], one) for name, one in before.items())
-    model(CANDIDATES[0]).sum().backward()
-    assert model[1].up.grad is not None
-    by_hand = model.eval()(CANDIDATES.flatten(0, 1)).softmax(-1)
-    torch.testing.assert_close(probs.flatten(0, 1), by_hand, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("chunk_size", [None, 5])

@@ -12,8 +12,9 @@ from divaug.augmenters import ASKING, SCHEDULES, Augmenter
 from divaug.datasets import Dataset, ImageFiles
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import AffinityMeter, Mean, loss_diversity, variance_diversity
+from divaug.modes import evaluating
 from divaug.recipes import Recipe
-from divaug.scoring import evaluating, logits_of
+from divaug.scoring import logits_of
 from divaug.selection import MAX_CANDIDATES
 from divaug.training.assembly import build_augmenter
 from divaug.training.evaluation import prepare

@@ -9,25 +9,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from divaug.checks import check_whole
 from divaug.compilation import outside_graphs
+from divaug.modes import evaluating
 
-__all__ = ["check_model", "dtype_of", "evaluating", "logits_of", "score"]
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode for the block; afterwards every module is in the mode it was in.
-
-    The modes alone are set. Some modules do work when they are told (`train` of layers that merge
-    low-rank weights, for one), which would have to be undone in the right order.
-    """
-    modes = [(module, module.training) for module in model.modules()]
-    try:
-        for module, _ in modes:
-            module.training = False
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
+__all__ = ["check_model", "dtype_of", "logits_of", "score"]
 
 
 def dtype_of(model: nn.Module) -> torch.dtype:
@@ -71,8 +55,9 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
 
     The model runs in evaluation mode without gradients; each module's mode, the BatchNorm
     statistics, the gradients, torch's generators and the candidates are untouched, also when the
-    model raises or works on its input in place. An
-    autocast context around the call is respected; the softmax is taken in float32.
+    model raises or works on its input in place. Modules with a `train` of their own are told of
+    the mode and back, which takes a copy of their weights. An autocast context around the call is
+    respected; the softmax is taken in float32.
 
     Args:
         model: any module that returns logits; also wrapped in DDP or compiled.

@@ -1,7 +1,7 @@
 """`divaug train`: train a network as a recipe says."""
 
+import shlex
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -70,7 +70,7 @@ def train(
     if listing:
         show(_recipes_table(recipe or ""))
         return
-    if recipe is None and objective is None and not (resume and out):
+    if recipe is None and objective is None and not resume:
         raise ValueError(_NO_RECIPE)
     if out is None:
         raise ValueError("--out is missing: give the folder that the run is written into.")
@@ -82,15 +82,13 @@ def train(
 
     given = {"objective": objective, "seed": seed, "labels": labels}
     texts = [f"{name}={value}" for name, value in given.items() if value is not None]
-    if recipe or objective:
-        chosen = recipes.recipe(recipe or recipes.family_of(objective or ""))
-    else:
-        chosen = _begun(out)
+    goes_on = resume and not is_empty(out)
+    chosen = _chosen(recipe, objective, out, goes_on=goes_on)
     resolved = recipes.override(chosen, [*(changes or []), *texts])
-    if not resume or is_empty(out):  # a run that goes on keeps its name
+    if not goes_on:  # a run that goes on keeps its name
         datasets.check_name(resolved.dataset)
     first = wanted().first
-    if first and resume and is_empty(out):
+    if first and resume and not goes_on:
         typer.echo(f"nothing to resume in {out}, starting")
     result = run(
         resolved,
@@ -107,7 +105,7 @@ def train(
     if not result.finished:
         typer.echo(
             f"stopped by {result.signal} after step {result.step}, saved to {result.checkpoint}; "
-            f"continue with divaug train --out {quote(str(out))} --resume"
+            f"continue with {_continuation(out, device, unlabelled, eager=eager)}"
         )
         raise typer.Exit(exit_code(result.signal))
     if result.test is not None:
@@ -115,14 +113,30 @@ def train(
     typer.echo(f"{result.seconds:.1f} s, written to {out}")
 
 
-def _begun(folder: Path) -> "Recipe":
-    """The recipe of a run that goes on."""
-    from divaug.training.places import is_empty
+def _chosen(name: str | None, objective: str | None, out: Path, *, goes_on: bool) -> "Recipe":
+    """The recipe of a name, else of the run that goes on, else the one an objective stands for."""
+    from divaug import recipes
     from divaug.training.runs import read_recipe
 
-    if is_empty(folder):
-        raise ValueError(f"there is nothing to resume in {folder}, and {_NO_RECIPE}")
-    return read_recipe(folder)
+    if name:
+        return recipes.recipe(name)
+    if goes_on:
+        return read_recipe(out)
+    if objective is None:
+        raise ValueError(f"there is nothing to resume in {out}, and {_NO_RECIPE}")
+    return recipes.recipe(recipes.family_of(objective))
+
+
+def _continuation(out: Path, device: str | None, unlabelled: Path | None, *, eager: bool) -> str:
+    """The command that goes on with a run: what its folder does not say is said again."""
+    from divaug.training.distributed import wanted
+
+    words = ["divaug", "train", "--out", str(out), "--resume"]
+    words += ["--device", device] if device else []
+    words += ["--unlabelled", str(unlabelled)] if unlabelled else []
+    words += ["--eager"] if eager else []
+    together = f" under torchrun, in {wanted().count} processes" if wanted().count > 1 else ""
+    return shlex.join(words) + together
 
 
 def _recipes_table(part: str) -> Table:

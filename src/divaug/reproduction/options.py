@@ -109,6 +109,8 @@ class Options:
         taken = dict(_SAID_BY)
         if self.epochs is not None:
             taken["epochs"] = "`epochs` (--epochs), which is given too"
+        if len(self.rows) != 1:  # several numbers of labels would become one
+            taken["labels"] = f"{_ROW}; name one row to change it there"
         if self.scale < 1:
             taken["train_images"] = "`scale` (--scale), which is given too"
         for change in self.changes:

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from divaug.datasets import Files, Stream
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.scoring import evaluating, logits_of
+from divaug.modes import evaluating
+from divaug.scoring import logits_of
 from divaug.training.distributed import Processes
 from divaug.training.hardware import Hardware
 

@@ -59,7 +59,9 @@ def check_folder(folder: Path, recipe: Recipe, resume: bool, lock: Lock | None =
 
 def is_empty(folder: Path) -> bool:
     """Whether no run, nor anything else, is there."""
-    return not folder.exists() or all(path.name == LOCK for path in folder.iterdir())
+    if not folder.is_dir():
+        return not folder.exists()
+    return all(path.name == LOCK for path in folder.iterdir())
 
 
 def check_place(folder: Path) -> None:

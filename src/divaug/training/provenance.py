@@ -56,6 +56,11 @@ class DataRecord:
         """The same augmentation with the mean and deviation of this data, where they are known."""
         if self.mean is None or self.std is None:
             return default
+        if len(self.mean) != len(default.mean):
+            raise ValueError(
+                f"the run's {_NAME} has a mean of {len(self.mean)} channels, and images of "
+                f"{self.identity} have {len(default.mean)}; it is damaged."
+            )
         return replace(default, mean=self.mean, std=self.std)
 
     def is_same(self, other: "DataRecord") -> bool:
@@ -93,6 +98,8 @@ def read_data_record(folder: Path) -> DataRecord | None:
         if not isinstance(place, str | None):
             raise ValueError(f"`path` must be text or null, got {place!r}")
         mean, std = (_numbers(content, name) for name in ("mean", "std"))
+        if (mean is None) != (std is None) or len(mean or ()) != len(std or ()):
+            raise ValueError("`mean` and `std` must have a number for each channel")
         return DataRecord(Identity.from_dict(content), place, mean, std)
     except ValueError as error:  # what is no JSON or no text is a ValueError too
         raise ValueError(f"{path} is damaged: {error}.") from None

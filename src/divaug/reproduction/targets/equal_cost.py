@@ -148,7 +148,7 @@ def _sheet(findings: Findings, row: str, setting: str, suffix: str) -> Sheet:
 
 def _lead(findings: Findings, row: str, setting: str, suffix: str) -> list[Sheet]:
     """DivAug less each method that was trained for as long; no table where none was."""
-    rows = []
+    rows, behind = [], list[RunRecord]()
     for name in findings.methods:
         # What was not timed has no such epochs, and is not compared at its usual ones.
         epochs = epochs_at_equal_cost(findings, row, name, setting)
@@ -158,8 +158,10 @@ def _lead(findings: Findings, row: str, setting: str, suffix: str) -> list[Sheet
         if found is not None:
             method = findings.title(row, name)
             rows.append({"method": method, "epochs": epochs, **lead(found)})
+            behind += findings.runs(row, name, epochs)
     title = f"DivAug's lead in as much time, {_place(row, setting)}"
-    notes = (_LEAD_NOTE, BOUND, ENOUGH)
+    where = provenance([*behind, *findings.runs(row, REFERENCE)])
+    notes = (_LEAD_NOTE, BOUND, ENOUGH, where)
     return [Sheet(f"lead{suffix}", title, _LEAD_COLUMNS, tuple(rows), notes)] if rows else []
 
 
@@ -168,8 +170,9 @@ def _place(row: str, setting: str) -> str:
 
 
 def _usual(findings: Findings, row: str) -> list[RunRecord]:
-    """The runs with the usual epochs, which stand beside the others."""
-    return [run for name in findings.methods for run in findings.runs(row, name)]
+    """The runs with the usual epochs, which stand beside the others, DivAug's among them."""
+    names = dict.fromkeys([*findings.methods, REFERENCE])
+    return [run for name in names for run in findings.runs(row, name)]
 
 
 def _draw(findings: Findings, row: str, setting: str, suffix: str) -> list[Drawing]:
