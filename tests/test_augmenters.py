@@ -35,6 +35,30 @@ def settings(**changes):
     )
 
 
+class AugmentedInWorkers(torch.utils.data.Dataset):
+    """What must not be: an augmenter inside of a dataset."""
+
+    def __init__(self, augment):
+        self.augment = augment
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        image = torch.zeros(1, 3, 16, 16, dtype=torch.uint8)
+        return self.augment(image, index=torch.tensor([i]))[0]
+
+
+@pytest.mark.parametrize("name", ["trivialaugment", "divaug"])
+def test_an_augmenter_in_a_worker_of_a_loader_is_refused(name):
+    """Its copy there would begin with the same step in every epoch."""
+    dataset = AugmentedInWorkers(augmenters.build(name, settings()))
+    assert len(list(torch.utils.data.DataLoader(dataset))) == 4  # in the loop's own process
+    loader = torch.utils.data.DataLoader(dataset, num_workers=1, timeout=60)
+    with pytest.raises(RuntimeError, match=r"in a worker of a DataLoader.*AugmentedLoader"):
+        next(iter(loader))
+
+
 @pytest.mark.parametrize("name", AUGMENTERS)
 def test_every_augmenter_returns_its_views_image_major_with_the_labels_repeated(name, images):
     augment = augmenters.build(name, settings(dataset="cifar10", total_epochs=10))

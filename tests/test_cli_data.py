@@ -195,12 +195,12 @@ def test_an_image_damaged_during_a_run_is_named_and_a_repair_is_other_data(
 def test_other_classes_are_refused_with_advice_that_the_command_can_follow(
     capsys, tmp_path, trained
 ):
-    path = save(tmp_path / "cls3.npz", y_train=np.arange(24) % 3, y_test=np.arange(12) % 3)
+    path = save(tmp_path / "three classes.npz", y_train=np.arange(24) % 3, y_test=np.arange(12) % 3)
     line = refused(capsys, "evaluate", trained, "--data", path, "--device", "cpu")
     assert "the numbers of classes differ; give data with 4 classes (--data)" in line
     assert "--set" not in line
     line = refused(capsys, "train", "demo-default", "--data", path, "--out", tmp_path / "out")
-    assert f"(divaug train demo-default --set dataset={path})" in line
+    assert f"(divaug train demo-default --set 'dataset={path}')" in line
 
 
 def test_a_run_is_used_on_a_file_with_its_own_number_of_classes(capsys, tmp_path):

@@ -16,11 +16,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from typer.testing import CliRunner
 
 import divaug
-from divaug import demonstration, training
+from divaug import demonstration, score, training
 from divaug.cli import app, run
+from divaug.figures import choosing
+from divaug.figures.run_network import run_network
 from divaug.recipes import RECIPES, override, recipe
 from divaug.training import checkpoints, train
 from divaug.training.runs import read_metrics, read_recipe
@@ -346,6 +349,45 @@ def test_the_command_that_goes_on_with_a_run_does_so(data, tmp_path, monkeypatch
     assert command[:2] == ["divaug", "train"]
     assert set(command) >= {"--eager", "--device", "cpu", "--unlabelled", str(images)}
     assert call(*command[1:]).exit_code == 0
+
+
+def test_preview_asks_the_network_of_a_run_as_the_run_did(finished, data):
+    """With its own size of images, mean and deviation, whatever else is usual."""
+    network, (mean,), (std,) = run_network(finished[0]), *own_statistics(finished[0])
+    with np.load(data) as held:
+        images = torch.from_numpy(held["x_test"])
+    photo = images[0].repeat(3, 2, 2)
+    choice = choosing.choose([photo], network, num_candidates=4, num_selected=2)
+    assert choice.candidates.shape[-2:] == images.shape[-2:] != (32, 32)
+    by_hand = score(network.model, (choice.candidates.float() / 255 - mean) / std)
+    torch.testing.assert_close(choice.probs, by_hand)
+    checkpoint = sorted((finished[0] / "checkpoints").iterdir())[-1]
+    assert network.caption == f"tiny-resnet-8 of {finished[0].name}, {checkpoint.name}"
+
+
+def own_statistics(folder):
+    kept = json.loads((folder / "data.json").read_text())
+    return kept["mean"], kept["std"]
+
+
+def test_preview_draws_the_choice_of_a_run_and_refuses_what_it_knows(finished, tmp_path, capsys):
+    photo, out = tmp_path / "photo.png", tmp_path / "out.png"
+    Image.new("RGB", (40, 30), "teal").save(photo)
+    checkpoint = sorted((finished[0] / "checkpoints").iterdir())[-1]
+    words = ("preview", "--candidates", photo, "--out", out, "--checkpoint")
+    for place in (finished[0], checkpoint):
+        assert call(*words, place).exit_code == 0
+        assert out.exists()
+        out.unlink()
+    for given in (("--model", "tiny-resnet-8"), ("--size", 16), ("--statistics", "svhn")):
+        code, lines = refusal(capsys, *words, finished[0], *given)
+        assert (code, len(lines)) == (2, 1)
+        assert f"{given[0]} does nothing with --checkpoint of a run" in lines[0]
+    code, lines = refusal(capsys, *words, tmp_path)
+    assert "is no run" in lines[0]
+    code, lines = refusal(capsys, *words, checkpoint / "model.safetensors", "--data", photo)
+    assert "--data goes with --checkpoint of a run" in lines[0]
+    assert not out.exists()
 
 
 def test_a_run_goes_on_by_its_own_recipe(data, tmp_path):

@@ -399,6 +399,14 @@ def test_two_processes_draw_what_one_process_draws(tmp_path):
             assert torch.equal(share[step][1], whole[step][1][rank::2])
 
 
+def test_labels_of_any_kind_follow_the_number_of_their_image():
+    """As the refusal of other labels than tensors says."""
+    with pytest.raises(TypeError, match=r"got dict; .*give torch.arange\(len\(images\)\)"):
+        DivAug(network(), 4, 2)(IMAGES, {"boxes": []})
+    _, numbers = DivAug(network(), 4, 2)(IMAGES, torch.arange(len(IMAGES)))
+    assert numbers.tolist() == [i for i in range(len(IMAGES)) for _ in range(2)]
+
+
 # --- refusals ----------------------------------------------------------------------------------
 
 

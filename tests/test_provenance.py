@@ -223,6 +223,22 @@ def test_a_run_on_a_part_takes_other_data_whole(made, capsys, tmp_path):
     assert "the numbers of classes differ" in said
 
 
+def test_data_with_other_channels_is_refused_for_that(made, capsys, tmp_path):
+    own = toy_data(num_train=24)
+    colour = replace(
+        own,
+        train_images=own.train_images.repeat(1, 3, 1, 1),
+        test_images=own.test_images.repeat(1, 3, 1, 1),
+        mean=own.mean * 3,
+        std=own.std * 3,
+    )
+    where = save(tmp_path / "colour.npz", colour)
+    for name in ("evaluate", "measure"):
+        code, _, said = call(capsys, name, made[0], "--data", where, "--device", "cpu")
+        assert (code, said.count("\n")) == (2, 1)
+        assert "its images have 1 channels and these have 3" in said
+
+
 def test_data_that_is_gone_and_a_damaged_record_are_named(made, capsys, tmp_path):
     folder, *_ = made
     copied = shutil.copytree(folder, tmp_path / "run")

@@ -113,6 +113,21 @@ def test_a_model_may_work_in_place_on_its_input(chunk_size):
     torch.testing.assert_close(probs, score(network(), (CANDIDATES - 0.5) / 0.25))
 
 
+def test_weights_that_the_training_pass_keeps_are_not_those_of_scoring():
+    """Made without gradients, they would have none in the training pass either."""
+    inner = nn.utils.parametrizations.weight_norm(nn.Linear(CANDIDATES[0, 0].numel(), 3))
+    model = nn.Sequential(nn.Flatten(), inner)
+    with nn.utils.parametrize.cached():
+        model(CANDIDATES[0])
+        kept = inner.weight
+        score(model, CANDIDATES)
+        assert inner.weight is kept
+    with nn.utils.parametrize.cached():
+        score(model, CANDIDATES)
+        model(CANDIDATES[0]).sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_logits_are_found_in_any_output(kind):
     probs = score(Wrapped(OUTPUTS[kind]), CANDIDATES)

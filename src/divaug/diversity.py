@@ -105,10 +105,10 @@ def largest_diversity(probs: Tensor, num_selected: int) -> Tensor:
 def _pairs(E: int, S: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """Both candidates of each pair, and which pairs each subset of S holds, `[pairs,subsets]`."""
     pairs = list(itertools.combinations(range(E), 2))
-    member = torch.zeros(math.comb(E, S), E, dtype=torch.bool)
+    member = torch.zeros(math.comb(E, S), E, dtype=torch.bool, device="cpu")
     for row, subset in enumerate(itertools.combinations(range(E), S)):
         member[row, list(subset)] = True
-    first, second = (torch.tensor([pair[k] for pair in pairs], dtype=torch.int64) for k in (0, 1))
+    first, second = torch.tensor(pairs, dtype=torch.int64, device="cpu").view(-1, 2).T
     held = (member[:, first] & member[:, second]).T.double()
     with torch.inference_mode(False):  # kept, and used outside of that mode too
         return first.clone().to(device), second.clone().to(device), held.clone().to(device)
@@ -235,7 +235,8 @@ class Mean:
         """The mean over everything added so far."""
         if not self.count:
             raise ValueError("nothing was measured yet: call `update` first.")
-        return torch.as_tensor(self.total) / self.count
+        mean = self.total / self.count
+        return mean if isinstance(mean, Tensor) else torch.tensor(mean, dtype=torch.float64)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from divaug.policies.checks import check_epoch
 from divaug.policies.table import Partners
 from divaug.randomness import Stream, check_index, check_seed, check_step
 from divaug.rendering import Renderer, draw, draw_in_kernel, render, render_in_kernels
-from divaug.subpolicies import SubPolicies
+from divaug.subpolicies import SubPolicies, check_partners
 
 __all__ = ["check_pool", "expand", "replay"]
 
@@ -137,17 +137,9 @@ def replay(
             "with subpolicies.to(images.device)."
         )
     shared = _pool_for(pool, originals)
-    _check_partners(subpolicies.partner, len(shared))
+    check_partners(subpolicies.partner, len(shared))
     run = _renderer(backend, subpolicies)
     return run(originals, subpolicies, None, None, shared, torch.uint8, False)
-
-
-def _check_partners(partner: Tensor, count: int) -> None:
-    if partner.numel() and not (int(partner.min()) >= 0 and int(partner.max()) < count):
-        raise ValueError(
-            f"`subpolicies` name partners from {int(partner.min())} to {int(partner.max())}, and "
-            f"the pool has {count} images; pass the `pool` that they were drawn with."
-        )
 
 
 def _check(

@@ -100,7 +100,8 @@ Jitter: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 @lru_cache(maxsize=16)
 def _quantiles(device: torch.device) -> Tensor:
-    middle = (torch.arange(TABLE_SIZE, dtype=torch.float64) + 0.5) / TABLE_SIZE
+    # On the CPU, whatever torch's default is: another device may round otherwise.
+    middle = (torch.arange(TABLE_SIZE, dtype=torch.float64, device="cpu") + 0.5) / TABLE_SIZE
     quantiles: Tensor = torch.special.ndtri(middle)
     return quantiles.to(torch.float32).to(device)
 

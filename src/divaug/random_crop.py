@@ -26,7 +26,9 @@ PRECISION = 22  # bits of Pillow's fixed-point weights
 
 @lru_cache(maxsize=16)
 def _ratios(low: float, high: float, device: torch.device) -> Tensor:
-    log = torch.linspace(math.log(low), math.log(high), TABLE_SIZE, dtype=torch.float64)
+    ends = (math.log(low), math.log(high))
+    # On the CPU, whatever torch's default is: another device may round otherwise.
+    log = torch.linspace(*ends, TABLE_SIZE, dtype=torch.float64, device="cpu")
     return log.exp().to(device)
 
 

@@ -82,7 +82,7 @@ class Sums:
         sums = Sums.zeros(list(state["names"]), torch.device("cpu"))
         sums.asked = bool(state["asked"])
         for name, total in zip(_TOTALS, sums._totals(), strict=True):
-            found = torch.tensor(state[name], dtype=total.dtype)
+            found = torch.tensor(state[name], dtype=total.dtype, device="cpu")
             if found.shape != total.shape:
                 raise ValueError(
                     f"`{name}` of the record must hold {total.numel()} numbers, got "
@@ -163,7 +163,7 @@ class Sums:
         drawn, applied = self.drawn.tolist(), self.applied.tolist()
         mean = (self.probability / self.drawn).tolist()
         images = int(self.images)
-        diversity = self.diversity if self.asked else torch.full((3,), torch.nan)
+        diversity = self.diversity if self.asked else torch.full((3,), torch.nan, device="cpu")
         diversities = (diversity / max(images, 1)).tolist()
         return Record(
             images,

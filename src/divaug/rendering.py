@@ -13,7 +13,7 @@ from divaug.policies import PBA, Policy
 from divaug.policies.base import TablePolicy
 from divaug.policies.table import Partners
 from divaug.randomness import Stream
-from divaug.subpolicies import SubPolicies
+from divaug.subpolicies import SubPolicies, check_partners, check_shapes, check_values
 
 __all__ = [
     "CHUNK_CANDIDATE_PIXELS",
@@ -52,7 +52,7 @@ def draw(
     epoch: int | Tensor | None,
 ) -> tuple[SubPolicies, DefaultDraws | None]:
     """Draw the sub-policies and the default augmentation of every candidate."""
-    subpolicies = policy.draw(stream, candidates, size, partners, epoch)
+    subpolicies = _own_draw(policy, stream, candidates, size, partners, epoch)
     return subpolicies, default.draw(stream, candidates, size) if default else None
 
 
@@ -83,10 +83,51 @@ def draw_in_kernel(
         drawn = draw_schedule(stream, candidates, size, schedule, partners, epoch)
         subpolicies = _sub_policies(drawn, tuple(TABLE.values()))
     else:
-        subpolicies = policy.draw(stream, candidates, size, partners, epoch)
+        subpolicies = _own_draw(policy, stream, candidates, size, partners, epoch)
     if wanted:
         return subpolicies, DefaultDraws(*placed)
     return subpolicies, default.draw(stream, candidates, size) if default else None
+
+
+def _own_draw(
+    policy: Policy,
+    stream: Stream,
+    candidates: int,
+    size: tuple[int, int],
+    partners: Partners,
+    epoch: int | Tensor | None,
+) -> SubPolicies:
+    """What a policy draws in its own way; that of anybody else is looked at first."""
+    found = policy.draw(stream, candidates, size, partners, epoch)
+    if not type(policy).draw.__module__.startswith("divaug."):
+        _check_drawn(found, policy, stream, candidates, partners)
+    return found
+
+
+def _check_drawn(
+    found: object, policy: Policy, stream: Stream, candidates: int, partners: Partners
+) -> None:
+    who, device = f"{type(policy).__name__}.draw", stream.index.device
+    if not isinstance(found, SubPolicies):
+        raise TypeError(f"{who} must return SubPolicies, got {type(found).__name__}.")
+    wanted = (len(stream.index), candidates, policy.num_operations)
+    if tuple(found.shape) != wanted:
+        raise ValueError(
+            f"{who} must return sub-policies [B,E,K] of shape {wanted}, got {tuple(found.shape)}."
+        )
+    elsewhere = {str(tensor.device) for tensor in found.tensors().values()} - {str(device)}
+    if elsewhere:
+        raise ValueError(
+            f"{who} must return tensors on {device}, where `stream.index` is, got some on "
+            f"{elsewhere.pop()}."
+        )
+    try:
+        check_shapes(found.tensors())
+        if device.type == "cpu":  # elsewhere the host would wait
+            check_values(found)
+            check_partners(found.partner, partners.count)
+    except ValueError as error:
+        raise ValueError(f"{who} must return what can be applied: {error}") from None
 
 
 def _sub_policies(drawn: list[Any], operations: tuple[Operation, ...]) -> SubPolicies:

@@ -1,11 +1,12 @@
 """`score`: what the model predicts for every candidate (Algorithm 1, line 7)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils import parametrize
 
 from divaug.checks import check_whole
 from divaug.compilation import outside_graphs
@@ -19,6 +20,17 @@ def dtype_of(model: nn.Module) -> torch.dtype:
     floats = (p.dtype for p in model.parameters() if p.is_floating_point())
     # Eight bits hold weights, not images.
     return next((dtype for dtype in floats if dtype.itemsize > 1), torch.float32)
+
+
+@contextmanager
+def _nothing_cached() -> Iterator[None]:
+    """Neither read nor fill what `parametrize.cached` keeps: weights made here have no gradient."""
+    enabled = parametrize._cache_enabled
+    parametrize._cache_enabled = 0
+    try:
+        yield
+    finally:
+        parametrize._cache_enabled = enabled
 
 
 @contextmanager
@@ -37,14 +49,16 @@ def _generators_untouched(device: torch.device) -> Iterator[None]:
 
 
 def logits_of(output: object) -> Tensor:
-    """The logits in what a model returned: a tensor, a tuple's first, or an object's `.logits`."""
+    """The logits in what a model returned: a tensor, a tuple's first, or what is named so."""
     found = getattr(output, "logits", None)
-    if found is None:
+    if isinstance(output, Mapping):
+        found = output.get("logits")
+    elif found is None:
         found = output[0] if isinstance(output, tuple | list) and output else output
     if not isinstance(found, Tensor):
         raise TypeError(
-            "the model must return a tensor of logits [N,D], a tuple that begins with it, or an "
-            f"object with `.logits`; got {type(output).__name__}."
+            "the model must return a tensor of logits [N,D], a tuple that begins with it, an "
+            f'object with `.logits` or a mapping with "logits"; got {type(output).__name__}.'
         )
     return found
 
@@ -80,7 +94,13 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     B, E = candidates.shape[:2]
     flat = candidates.flatten(0, 1)
     bare = _without_ddp(model)
-    with evaluating(bare), _past_ddp(bare), _generators_untouched(flat.device), torch.no_grad():
+    with (
+        evaluating(bare),
+        _past_ddp(bare),
+        _generators_untouched(flat.device),
+        _nothing_cached(),
+        torch.no_grad(),
+    ):
         parts = [_forward(bare, part) for part in torch.split(flat, chunk_size or len(flat))]
     logits = torch.cat(parts)
     return torch.softmax(logits, dim=-1).view(B, E, -1)

@@ -54,7 +54,8 @@ def _distances(xp: Any, products: Any) -> tuple[Any, Any]:
     # |a − b|² = a·a + b·b − 2·a·b, each product exact in whatever order its sum is taken. What is
     # not a number becomes an arbitrary one: it is not usable.
     with np.errstate(invalid="ignore"):
-        dot = xp.asarray(products[:, :-1], dtype=xp.int64, copy=True)
+        whole = {"dtype": xp.int64, "copy": True, "device": products.device}
+        dot = xp.asarray(products[:, :-1], **whole)
     # A view: places in a tensor of their own would have to be brought to the device.
     square = dot.diagonal(0, 0, 1).T
     distance = square[:, None] + square[None] - 2 * dot
@@ -230,7 +231,8 @@ def select(
     # The same lines run in either library: many small steps cost NumPy a fraction of torch's time.
     xp = np if probs.device.type == "cpu" else torch
     words = stream.words(Purpose.SELECTION, 1, num_selected)[0][:, 0]
-    return torch.as_tensor(rule.run(xp, probs, num_selected, _arrays(xp, words.T)))
+    chosen = rule.run(xp, probs, num_selected, _arrays(xp, words.T))
+    return torch.as_tensor(chosen, device=probs.device)
 
 
 def _arrays(xp: Any, tensor: Tensor) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import get_worker_info
 
 from divaug.checks import check_whole
 from divaug.default_augmentation import DefaultAugmentation, plain
@@ -60,7 +61,7 @@ class Source:
         self.pool = pool
         self.channels_last = channels_last
         self.backend = backend
-        self.step = torch.zeros((), dtype=torch.int64)
+        self.step = torch.zeros((), dtype=torch.int64, device="cpu")
         self.sums: Sums | None = None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -77,6 +78,7 @@ class Source:
         dtype: torch.dtype,
     ) -> tuple[Tensor, SubPolicies]:
         """The candidates of this step, `[B,E,C,H,W]`, and their sub-policies."""
+        _check_process()
         check_batch(images)
         with torch.inference_mode(False):  # a later call outside that mode adds to it
             self.step = self.step.to(images.device)
@@ -186,6 +188,17 @@ def check_dtype(dtype: object) -> None:
         )
 
 
+def _check_process() -> None:
+    """Refuse workers of a loader: their copies of the step, and of a model, are not the loop's."""
+    if get_worker_info() is not None:
+        raise RuntimeError(
+            "an augmenter was called in a worker of a DataLoader, where a copy of it counts steps "
+            "of its own and would draw the same in every epoch; call it where the model is "
+            "trained, on the loader's batches (divaug.adapters.AugmentedLoader does), or draw in "
+            "the worker with divaug.expand and a step that you give."
+        )
+
+
 def _check_default(default: object) -> None:
     if default is not None and not isinstance(default, DefaultAugmentation):
         raise TypeError(
@@ -208,7 +221,8 @@ def repeat_labels(labels: Tensor | None, images: Tensor, views: int) -> Tensor |
     if not isinstance(labels, Tensor):
         raise TypeError(
             f"`labels` must be a tensor [B] or [B,D], or None, got {type(labels).__name__}; "
-            "convert with torch.as_tensor."
+            "convert numbers with torch.as_tensor; for anything else give torch.arange(len(images))"
+            ", which comes back as the number of each view's image."
         )
     if not labels.ndim:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from divaug.operations.checks import unknown_name
 from divaug.operations.further import EVERY
 from divaug.operations.table import TABLE, Operation
 
-__all__ = ["SubPolicies"]
+__all__ = ["SubPolicies", "check_partners", "check_shapes", "check_values"]
 
 _DTYPES: dict[str, torch.dtype] = {
     "operation": torch.int32,
@@ -202,7 +202,7 @@ def _read(name: str, values: Any, shape: Any) -> Tensor:
         raise ValueError(f"`shape` must be a list of whole numbers, got {shape!r}.")
     whole = (*shape, 2) if name == "center" else tuple(shape)
     try:
-        return torch.tensor(values, dtype=_DTYPES[name]).view(whole)
+        return torch.tensor(values, dtype=_DTYPES[name], device="cpu").view(whole)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"`{name}` must be nested lists of shape {whole}: {error}") from error
 
@@ -218,6 +218,18 @@ def _table(names: Any, extra: Sequence[Operation]) -> tuple[Operation, ...]:
 
 
 def _checked(tensors: dict[str, Tensor], operations: tuple[Operation, ...]) -> SubPolicies:
+    check_shapes(tensors)
+    found = SubPolicies(**tensors, operations=operations)
+    check_values(found)
+    return found
+
+
+def check_shapes(tensors: Mapping[str, Tensor]) -> None:
+    """Refuse what cannot be the tensors of sub-policies; no value is looked at.
+
+    Raises:
+        ValueError: something else than a tensor, another shape or another dtype.
+    """
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise ValueError(
@@ -230,6 +242,15 @@ def _checked(tensors: dict[str, Tensor], operations: tuple[Operation, ...]) -> S
             raise ValueError(f"`{name}` must have shape {expected}, got {tuple(tensor.shape)}.")
         if tensor.dtype != _DTYPES[name]:
             raise ValueError(f"`{name}` must be {_DTYPES[name]}, got {tensor.dtype}.")
+
+
+def check_values(subpolicies: SubPolicies) -> None:
+    """Refuse operations, arguments, places and partners that there are not; waits for the device.
+
+    Raises:
+        ValueError: a value out of its range.
+    """
+    tensors, operations = subpolicies.tensors(), subpolicies.operations
     ids, probability = tensors["operation"], tensors["probability"]
     if ids.numel() and not (int(ids.min()) >= -1 and int(ids.max()) < len(operations)):
         raise ValueError(f"`operation` must lie in [-1, {len(operations) - 1}].")
@@ -241,7 +262,15 @@ def _checked(tensors: dict[str, Tensor], operations: tuple[Operation, ...]) -> S
     for i, operation in enumerate(operations):
         if operation.needs_argument:
             _check_arguments(operation, tensors["argument"][(ids == i) & tensors["applied"]])
-    return SubPolicies(**tensors, operations=operations)
+
+
+def check_partners(partner: Tensor, count: int) -> None:
+    """Refuse partners that a pool of `count` images does not have; waits for the device."""
+    if partner.numel() and not (int(partner.min()) >= 0 and int(partner.max()) < count):
+        raise ValueError(
+            f"`subpolicies` name partners from {int(partner.min())} to {int(partner.max())}, and "
+            f"the pool has {count} images; pass the `pool` that they were drawn with."
+        )
 
 
 def _check_arguments(operation: Operation, values: Tensor) -> None:

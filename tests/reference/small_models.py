@@ -38,6 +38,7 @@ OUTPUTS = {
     "tuple": lambda logits: (logits, torch.zeros(3)),
     "list": lambda logits: [logits],
     "object": lambda logits: SimpleNamespace(logits=logits, loss=None),
+    "mapping": lambda logits: {"features": torch.zeros(3), "logits": logits},
 }
 
 

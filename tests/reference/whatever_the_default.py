@@ -1,4 +1,4 @@
-"""A digest of everything the library computes, under the default dtype named on the command line.
+"""A digest of all that the library computes, under the default dtype and device that are named.
 
 In a process of its own: what is kept between calls would otherwise be that of other tests.
 """
@@ -30,16 +30,18 @@ RULES = ("kmeans++", "greedy", "exact", "uniform")
 
 
 def images(channels: int = 3) -> Tensor:
-    generator = torch.Generator().manual_seed(0)
-    return torch.randint(0, 256, (6, channels, 14, 13), dtype=torch.uint8, generator=generator)
+    generator = torch.Generator("cpu").manual_seed(0)
+    shape = (6, channels, 14, 13)
+    return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator, device="cpu")
 
 
 def model() -> nn.Module:
-    """A network in float32, whatever the default is."""
-    generator = torch.Generator().manual_seed(1)
-    linear = nn.Linear(3 * 14 * 13, 5).to(torch.float32)
+    """A network in float32 on the CPU, whatever the defaults are."""
+    generator = torch.Generator("cpu").manual_seed(1)
+    linear = nn.Linear(3 * 14 * 13, 5, device="cpu", dtype=torch.float32)
     for weight in linear.parameters():
-        drawn = torch.randn(weight.shape, dtype=torch.float64, generator=generator)
+        shape = weight.shape
+        drawn = torch.randn(shape, dtype=torch.float64, generator=generator, device="cpu")
         weight.data = (0.05 * drawn).to(torch.float32)
     return nn.Sequential(nn.Flatten(), linear)
 
@@ -58,7 +60,8 @@ def outputs() -> dict[str, Tensor]:
             found[f"expand {i} {j}"] = candidates
             found |= {f"{name} {i} {j}": one for name, one in tensors_of(drawn)}
     # Values that float32 holds, and bytes between which they lie.
-    floats = (images().to(torch.float32) + 0.25) / torch.tensor(256.0, dtype=torch.float32)
+    scale = torch.tensor(256.0, dtype=torch.float32, device="cpu")
+    floats = (images().to(torch.float32) + 0.25) / scale
     found["expand floats"], _ = expand(floats, 16, POLICIES[0], None)
     plain = default_augmentation.plain((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
     candidates, _ = expand(batch, 6, POLICIES[0], plain)
@@ -66,19 +69,20 @@ def outputs() -> dict[str, Tensor]:
     for rule in RULES:
         found[f"select {rule}"] = select(probs, 3, method=rule, seed=4)
         kept, labels = DivAug(network, method=rule, num_candidates=6, num_selected=3)(
-            batch, torch.arange(6)
+            batch, torch.arange(6, device="cpu")
         )
         found[f"plug-in {rule}"], found[f"labels {rule}"] = kept, labels
     found["variance diversity"] = variance_diversity(probs)
     logits = probs.log()
-    labels = torch.arange(6) % 5
+    labels = torch.arange(6, device="cpu") % 5
     found["loss diversity"] = loss_diversity(logits, labels)
-    found["affinity"] = torch.as_tensor(affinity(logits[:, 0], logits[:, 1], labels))
+    found["affinity"] = torch.as_tensor(affinity(logits[:, 0], logits[:, 1], labels), device="cpu")
     return found
 
 
 def main() -> None:
     torch.set_default_dtype(getattr(torch, sys.argv[1]))
+    torch.set_default_device(sys.argv[2])
     for name, tensor in outputs().items():
         content = tensor.detach().flatten().contiguous().view(torch.uint8).numpy().tobytes()
         print(name, tensor.dtype, tuple(tensor.shape), hashlib.sha256(content).hexdigest())

@@ -5,14 +5,17 @@ from typing import Annotated
 
 import typer
 
-from divaug.cli.options import Seed, Space, goes_with, goes_without
+from divaug.cli.options import RunData, Seed, Space, goes_with, goes_without
 
 __all__ = ["preview"]
 
 # What the picture of the operations is drawn without.
 _OF_CANDIDATES = (
-    "checkpoint", "model", "num_candidates", "num_selected", "method", "seed", "size", "statistics",
+    "checkpoint", "data", "model", "num_candidates", "num_selected", "method", "seed", "size",
+    "statistics",
 )  # fmt: skip
+# What a run knows of its network.
+_OF_RUN = ("model", "size", "statistics")
 
 
 def preview(
@@ -25,8 +28,10 @@ def preview(
         bool, typer.Option("--candidates", help="Show candidates, predictions and choice.")
     ] = False,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Weights of the network, a safetensors file.")
+        Path | None,
+        typer.Option(help="The folder of a run, or weights of the network, a safetensors file."),
     ] = None,
+    data: RunData = None,
     model: Annotated[str, typer.Option(help="The network, a name of divaug.models.")] = (
         "wide-resnet-28-2"
     ),
@@ -41,13 +46,14 @@ def preview(
 ) -> None:
     """Draw operations × magnitudes for your images, or with --candidates what DivAug keeps.
 
-    Images are shrunk before anything is applied: to 128 pixels a side for the operations, to
-    --size for the candidates.
+    Images are shrunk before anything is applied: to 128 pixels a side for the operations, for the
+    candidates to --size or to what a run was trained on.
     """
     from divaug.figures.candidates import draw_candidates
     from divaug.figures.canvas import read_image, save_picture
     from divaug.figures.choosing import choose, load_network, untrained_network
     from divaug.figures.magnitudes import draw_magnitudes
+    from divaug.figures.run_network import run_network
 
     if candidates:
         goes_without(context, "--candidates", ["magnitudes"])
@@ -57,7 +63,12 @@ def preview(
     if not candidates:
         save_picture(draw_magnitudes(originals, space, magnitudes), out)
     else:
-        network = load_network(model, checkpoint) if checkpoint else untrained_network(model)
+        if checkpoint and checkpoint.is_dir():
+            goes_without(context, "--checkpoint of a run", _OF_RUN)
+            network = run_network(checkpoint, data)
+        else:
+            goes_with(context, "--checkpoint of a run", ["data"])
+            network = load_network(model, checkpoint) if checkpoint else untrained_network(model)
         choice = choose(
             originals,
             network,

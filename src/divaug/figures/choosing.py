@@ -34,11 +34,23 @@ LARGEST_SIZE = 1024
 
 @dataclass(frozen=True)
 class Network:
-    """A network and how a caption names it."""
+    """A network and how a caption names it.
+
+    Args:
+        model: the network.
+        caption: what it is.
+        in_channels: of its images.
+        mean: what its images are normalised with, a number a channel; None where it does not say.
+        std: likewise.
+        size: side in pixels of its images; None where it does not say.
+    """
 
     model: nn.Module
     caption: str
     in_channels: int = 3
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    size: int | None = None
 
 
 def untrained_network(name: str, num_classes: int = 10, seed: int = 0) -> Network:
@@ -56,7 +68,9 @@ def load_network(name: str, path: Path) -> Network:
     from safetensors.torch import load_file
 
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file; give a safetensors file of weights.")
+        raise FileNotFoundError(
+            f"{path}: no such file; give a safetensors file of weights, or the folder of a run."
+        )
     try:
         weights = load_file(path)
     except SafetensorError as error:
@@ -98,25 +112,26 @@ def choose(
         method: the rule of selection.
         seed: decides every draw.
         space: the ranges of the magnitudes.
-        size: side in pixels that the network sees.
-        statistics: whose mean and standard deviation normalise the candidates.
+        size: side in pixels that the network sees, where it does not say itself.
+        statistics: whose mean and standard deviation normalise the candidates, likewise.
     """
     if statistics not in STATISTICS:
         raise ValueError(unknown_name("statistics", statistics, tuple(STATISTICS)))
     if not 16 <= size <= LARGEST_SIZE:
         raise ValueError(f"`size` must lie in [16, {LARGEST_SIZE}] pixels, got {size}.")
-    originals = torch.stack([fit_square(image, size) for image in images])
+    originals = torch.stack([fit_square(image, network.size or size) for image in images])
     if network.in_channels == 1:
         originals = originals.float().mean(1, keepdim=True).round().to(torch.uint8)
     candidates, subpolicies = expand(originals, num_candidates, Uniform(space), seed=seed)
-    probs = score(network.model, _normalised(candidates, statistics))
+    probs = score(network.model, _normalised(candidates, network, statistics))
     chosen = select(probs, num_selected, method, seed)
     return Choice(originals, candidates, subpolicies, probs, chosen)
 
 
-def _normalised(candidates: Tensor, statistics: str) -> Tensor:
-    values = STATISTICS[statistics]()
-    mean, std = (torch.tensor(v).view(1, 1, -1, 1, 1) for v in (values.mean, values.std))
+def _normalised(candidates: Tensor, network: Network, statistics: str) -> Tensor:
+    usual = STATISTICS[statistics]()
+    values = (network.mean or usual.mean, network.std or usual.std)
+    mean, std = (torch.tensor(v, dtype=torch.float32).view(1, 1, -1, 1, 1) for v in values)
     if candidates.shape[2] == 1:
         mean, std = mean.mean(2, keepdim=True), std.mean(2, keepdim=True)
     return (candidates.to(torch.float32) / 255 - mean) / std

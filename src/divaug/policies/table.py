@@ -107,8 +107,12 @@ def compile_table(
     return PolicyTable(
         joint,
         operations,
-        torch.tensor([[integers(entry) for entry in row] for row in rows], dtype=torch.int32),
-        torch.tensor([[floats(entry) for entry in row] for row in rows], dtype=torch.float32),
+        torch.tensor(
+            [[integers(entry) for entry in row] for row in rows], dtype=torch.int32, device="cpu"
+        ),
+        torch.tensor(
+            [[floats(entry) for entry in row] for row in rows], dtype=torch.float32, device="cpu"
+        ),
     )
 
 

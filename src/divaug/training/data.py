@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 import torch
@@ -122,7 +123,7 @@ def _check_classes(recipe: Recipe, found: Dataset | ImageFiles, where: Path) -> 
         raise ValueError(
             f"`data` must have the {expected} classes of {recipe.dataset}, the recipe's dataset, "
             f"and {where} has {found.num_classes}; to train on that as a dataset of its own change "
-            f"the recipe's (divaug train {recipe.name} --set dataset={where})."
+            f"the recipe's (divaug train {recipe.name} --set {quote(f'dataset={where}')})."
         )
 
 

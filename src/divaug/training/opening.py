@@ -75,6 +75,12 @@ class Opened:
                 f"the run was trained on {own} and cannot be used on {now}: the numbers of classes "
                 f"differ; give data with {own.identity.num_classes} classes (--data)."
             )
+        if own.mean is not None and len(own.mean) != len(found.mean):
+            raise ValueError(
+                f"the run was trained on {own} and cannot be used on {now}: its images have "
+                f"{len(own.mean)} channels and these have {len(found.mean)}; give data with as "
+                "many (--data)."
+            )
         say(f"this is not the data that the run was trained on: {now} instead of {own}")
         if own.mean is None:
             say("the run does not say how its images were normalised: as the data given is")

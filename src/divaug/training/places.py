@@ -52,7 +52,8 @@ def check_folder(folder: Path, recipe: Recipe, resume: bool, lock: Lock | None =
         named = ", ".join(f"{n} was {a!r} and is {b!r}" for n, (a, b) in different.items())
         raise ValueError(
             f"the run in {folder} was started with another recipe: {named}; resume it with the "
-            f"same one, or write to another folder (only {', '.join(HARMLESS)} may change)."
+            "same one (on the command line by leaving its name out), or write to another folder "
+            f"(only {', '.join(HARMLESS)} may change)."
         )
     _check_checkpoints(folder, known)
 

@@ -1,0 +1,36 @@
+"""The network of a run, with what its images must look like, for a picture of its choice."""
+
+from pathlib import Path
+
+from divaug.datasets import Dataset
+from divaug.figures.choosing import Network
+from divaug.training.assembly import STREAMED_SIZE
+from divaug.training.hardware import Hardware
+from divaug.training.opening import open_run
+
+__all__ = ["run_network"]
+
+
+def run_network(folder: Path, data: Path | None = None) -> Network:
+    """The network of a run or of one of its checkpoints, as the run would ask it, on the CPU.
+
+    Nothing is downloaded.
+
+    Args:
+        folder: of the run or the checkpoint.
+        data: where the run's dataset is now; None for where the run found it.
+
+    Raises:
+        FileNotFoundError: the dataset is not there.
+        ValueError: the folder is no run, or no checkpoint of it can be used.
+    """
+    opened = open_run(folder)
+    found = opened.data(data, download=False)
+    network = opened.network(found, Hardware.choose("cpu", "float32", eager=True))
+    default = opened.default(found)
+    seen = (STREAMED_SIZE,) * 2
+    if isinstance(found, Dataset):
+        seen = (found.train_images.shape[-2], found.train_images.shape[-1])
+    caption = f"{opened.recipe.model} of {folder.name}, {opened.path.name}"
+    side = max(default.output_size(*seen))
+    return Network(network, caption, len(default.mean), default.mean, default.std, side)
