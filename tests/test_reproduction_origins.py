@@ -83,7 +83,7 @@ def test_measurements_say_where_they_were_made():
     for name in ("diversity", "affinity"):
         (sheet, *_) = TARGETS[name].outcome(Options(), store).sheets
         expected = "1 measurement on Some GPU (bfloat16); Python 3.13, torch 2.11; commit abc; "
-        assert expected + "`divaug reproduce diversity`." in " ".join(sheet.notes), name
+        assert expected + "`divaug reproduce diversity`." in " ".join(sheet.table().sentences), name
 
 
 def test_a_page_shows_code_without_backticks_and_nothing_as_markup():

@@ -37,7 +37,7 @@ def cost_table(store):
     sheet = TARGETS["cost"].outcome(Options(), store).sheets[0]
     names = [column.key for column in sheet.columns]
     rows = {row[0]: dict(zip(names, row, strict=True)) for row in sheet.table().rows}
-    return rows, " ".join(sheet.notes)
+    return rows, " ".join(sheet.table().sentences)
 
 
 def test_steps_are_related_to_the_base_of_their_own_batch():
@@ -126,7 +126,7 @@ def test_every_run_behind_a_column_is_listed_and_counted_below():
             made_run(200), made_run(7)]  # fmt: skip
     store = replace(store_of(*costs), runs={run.hash: run for run in runs})
     outcome = TARGETS["equal-cost"].outcome(Options(), store)
-    assert "3 runs on Some CPU" in " ".join(outcome.sheets[0].notes)
+    assert "3 runs on Some CPU" in " ".join(outcome.sheets[0].table().sentences)
     assert sorted(listed(outcome)) == [
         ("DivAug (k-means++)", 200), ("RandAugment", 200), ("RandAugment", 800)
     ]  # fmt: skip
@@ -175,7 +175,7 @@ def test_whole_runs_in_the_table_of_costs_are_listed_and_named_below():
     store = replace(store_of(*costs), runs={run.hash: run for run in (counted, shared)})
     outcome = TARGETS["cost"].outcome(Options(), store)
     assert "1 run on Some CPU, 2 threads; Python 3.13, torch 2.11, divaug 1; commit fed" in (
-        " ".join(outcome.sheets[0].notes)
+        " ".join(outcome.sheets[0].table().sentences)
     )
     assert listed(outcome) == [("DivAug (k-means++)", 200)]
     assert listed(TARGETS["cost"].outcome(Options(), store_of(*costs))) == []
@@ -258,7 +258,7 @@ def test_the_runs_that_a_lead_is_taken_from_are_listed_whatever_methods_are_aske
     sheets = {sheet.name: sheet for sheet in outcome.sheets}
     listed = {(row["method"], row["epochs"]) for row in sheets["runs"].rows}
     assert listed == {("DivAug (k-means++)", 200), ("RandAugment", 800)}
-    assert sheets["lead"].notes[-1].startswith("2 runs on ")
+    assert sheets["lead"].behind.startswith("2 runs on ")
 
 
 def test_without_a_pair_in_as_much_time_no_lead_is_shown():
@@ -309,7 +309,7 @@ def accuracies(*runs, costs=()):
     lines = list(csv.DictReader(io.StringIO(sheet.csv())))
     names = [column.name for column in sheet.columns]
     rows = {row[0]: dict(zip(names, row, strict=True)) for row in sheet.table().rows}
-    return {line["method"]: line for line in lines}, rows, " ".join(sheet.notes)
+    return {line["method"]: line for line in lines}, rows, " ".join(sheet.table().sentences)
 
 
 STEPS = (timed("divaug", 8.0, "1"), timed("randaugment", 2.0, "1"), timed("default", 1.0, "1"))
@@ -387,7 +387,7 @@ def jobs_of(target, machine, *costs, tmp_path):
     work = Work(tmp_path / "runs", tmp_path / "results", device="cpu")
     options = Options(methods=("randaugment", "divaug"))
     table = list_target(target, options, work, machine)
-    return [(row[1], row[2], row[3]) for row in table.rows], " ".join(table.notes)
+    return [(row[1], row[2], row[3]) for row in table.rows], " ".join(table.sentences)
 
 
 def test_a_list_for_another_machine_goes_by_its_timings(tmp_path):
@@ -499,4 +499,4 @@ def test_a_whole_run_takes_the_sum_of_its_kinds_of_work():
     assert shown["start-up"] == "1 min 07 s"
     assert shown["evaluation"] == "—"
     assert shown["whole run"] == "17 min 33 s"
-    assert "1 run on Some CPU" in " ".join(table.notes)
+    assert "1 run on Some CPU" in " ".join(table.sentences)

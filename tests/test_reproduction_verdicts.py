@@ -261,7 +261,7 @@ def test_the_control_of_a_change_is_counted_and_listed(asked):
     )
     main, _, listed = outcome.sheets
     assert {(row["n"], row["n_control"]) for row in main.rows} == {(1, 2)}
-    assert "3 runs on Some CPU" in " ".join(main.notes)
+    assert "3 runs on Some CPU" in " ".join(main.table().sentences)
     assert {row["hash"] for row in listed.rows} == {run.hash for run in runs}
 
 

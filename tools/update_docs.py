@@ -10,7 +10,6 @@ typed by hand.
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -36,7 +35,6 @@ from divaug.tables import Table
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 RECORDS = ROOT / "results"
-BEHIND = "Runs, hardware, versions, commits and commands behind these numbers"
 PART = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
 
 
@@ -61,11 +59,7 @@ def _accuracies() -> str:
     findings = TARGETS["supervised"].findings(Options(), _records())
     if not any(findings.runs(PAPER_ROW, name) for name in findings.methods):
         return NOTHING
-    table = row_sheet(findings, PAPER_ROW).table()
-    # What made the numbers is the last note, and longer than the table: it opens when asked.
-    *notes, where = table.notes
-    shown = to_markdown(replace(table, notes=tuple(notes)))
-    return f"{shown}\n\n<details><summary>{BEHIND}</summary>\n\n{where}\n\n</details>"
+    return to_markdown(row_sheet(findings, PAPER_ROW).table())
 
 
 @cache

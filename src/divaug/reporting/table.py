@@ -4,7 +4,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from divaug.checkout import shortened
@@ -139,7 +139,7 @@ def _csv_name(name: str) -> str:
 def to_markdown(table: Table) -> str:
     """A table as Markdown in which no cell can end its row or become markup."""
     safe = tuple(tuple(_markdown(cell) for cell in row) for row in table.rows)
-    return Table(table.columns, safe, table.title, table.numeric, table.notes).to_markdown()
+    return replace(table, rows=safe).to_markdown()
 
 
 def _markdown(text: str) -> str:

@@ -73,8 +73,8 @@ def durations_sheet(runs: Sequence[RunRecord]) -> Sheet:
         *(Column(kind, kind.replace("_", "-"), duration, numeric=True) for kind in KINDS),
         Column("whole", "whole run", duration, numeric=True),
     )
-    notes = tuple(note for note in (_NOTE, provenance(shown)) if note)
-    return Sheet("durations", "Time of whole runs", columns, tuple(map(_row, shown)), notes)
+    rows = tuple(map(_row, shown))
+    return Sheet("durations", "Time of whole runs", columns, rows, (_NOTE,), provenance(shown))
 
 
 def _row(run: RunRecord) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import jinja2
 from divaug import __version__
 from divaug.reporting.plots import finish
 from divaug.reproduction.outcomes import RUNS, Outcome
+from divaug.tables import BEHIND
 
 __all__ = ["render"]
 
@@ -25,6 +26,7 @@ def render(outcome: Outcome) -> str:
     return environment.get_template(_TEMPLATE).render(
         version=__version__,
         outcome=outcome,
+        behind=BEHIND,
         tables=[sheet.table() for sheet in outcome.sheets if sheet.name != RUNS],
         runs=[sheet.table() for sheet in outcome.sheets if sheet.name == RUNS],
         pictures=[finish(d.figure, d.title, d.alt) for d in outcome.drawings],

@@ -78,6 +78,7 @@ class Sheet:
         columns: in order.
         rows: key → value; a key that is missing, None, NaN or `Absent` has no value.
         notes: sentences below it.
+        behind: a sentence on what its numbers come from; empty for none.
     """
 
     name: str
@@ -85,13 +86,14 @@ class Sheet:
     columns: tuple[Column, ...]
     rows: tuple[Mapping[str, Any], ...]
     notes: tuple[str, ...] = ()
+    behind: str = ""
 
     def table(self) -> Table:
         """As people read it."""
         rows = tuple(tuple(_text(column, row) for column in self.columns) for row in self.rows)
         numeric = tuple(i for i, column in enumerate(self.columns) if column.numeric)
         names = tuple(column.name for column in self.columns)
-        return Table(names, rows, self.title, numeric, self.notes)
+        return Table(names, rows, self.title, numeric, self.notes, self.behind)
 
     def csv(self) -> str:
         """As other programs read it: unrounded; a value of several numbers is several columns."""

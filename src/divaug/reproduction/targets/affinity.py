@@ -76,7 +76,8 @@ def _analyse(findings: Findings) -> Outcome:
         f"Affinity and diversity, {row}",
         _COLUMNS,
         tuple(_row(one, scorer) for scorer in SCORERS for one in seen[scorer]),
-        tuple(note for note in (_NOTE, LIMITS, left_out(first), asked, where) if note),
+        tuple(note for note in (_NOTE, LIMITS, left_out(first), asked) if note),
+        where,
     )
     correlations = correlations_sheet(
         first,

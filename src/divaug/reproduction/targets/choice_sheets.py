@@ -109,9 +109,10 @@ def choice_sheets(
         return _summed([about | line for about, r in named for line in lines_of(r, titles)])
 
     counted = _counted([one for _, one in records])
-    notes = tuple(note for note in (_RULES_NOTE, counted, where) if note)
+    notes = tuple(note for note in (_RULES_NOTE, counted) if note)
+    kept = over_networks(_of_rules)
     return (
-        Sheet("rules", f"What each rule keeps, {row}", _RULES, over_networks(_of_rules), notes),
+        Sheet("rules", f"What each rule keeps, {row}", _RULES, kept, notes, where),
         Sheet(
             "scoring",
             f"How candidates are scored, {row}",

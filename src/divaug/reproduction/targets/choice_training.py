@@ -42,13 +42,13 @@ def training_sheet(findings: Findings, row: str) -> Sheet:
         findings: the records.
         row: dataset and network.
     """
-    notes = (_NOTE, BOUND, ENOUGH, provenance(trained_runs(findings, row)))
     return Sheet(
         "training",
         f"Training with each space, {row}",
         _COLUMNS,
         tuple(_line(one, row, space) for space, one in _by_space(findings, row).items()),
-        tuple(text for text in notes if text),
+        (_NOTE, BOUND, ENOUGH),
+        provenance(trained_runs(findings, row)),
     )
 
 

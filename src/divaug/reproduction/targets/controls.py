@@ -113,5 +113,6 @@ def controls_sheet(
             for row in rows
             for name in names
         ),
-        tuple(note for note in (_NOTE, BOUND, ENOUGH, where) if note),
+        (_NOTE, BOUND, ENOUGH),
+        where,
     )

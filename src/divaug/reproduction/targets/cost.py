@@ -96,8 +96,8 @@ def _sheet(findings: Findings, row: str, setting: str, found: _Found, suffix: st
     rows = tuple(_row(findings, row, name, setting, found) for name in findings.methods)
     title = f"Cost of training, {row}" + (f", {setting}" if setting else "")
     costs = {cost.hash: cost for pair in found.values() for cost in pair if cost}
-    notes = [_NOTE, provenance(_whole_runs(findings, row, setting), timed=list(costs.values()))]
-    return Sheet(f"cost{suffix}", title, _COLUMNS, rows, tuple(note for note in notes if note))
+    where = provenance(_whole_runs(findings, row, setting), timed=list(costs.values()))
+    return Sheet(f"cost{suffix}", title, _COLUMNS, rows, (_NOTE,), where)
 
 
 def _row(findings: Findings, row: str, name: str, setting: str, found: _Found) -> dict[str, Any]:

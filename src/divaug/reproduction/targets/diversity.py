@@ -95,8 +95,9 @@ def _sheet(findings: Findings, row: str, seen: Sequence[Seen]) -> Sheet:
     runs = runs_behind(findings, [row], [_SCORER])
     where = provenance(runs, measurements_behind(findings, row, [_SCORER]))
     asked = asked_networks(findings, row, [_SCORER])
-    notes = tuple(note for note in (_NOTE, LIMITS, left_out(seen), counted, asked, where) if note)
-    return Sheet("diversity", f"Diversity and gain, {row}", _COLUMNS, tuple(rows), notes)
+    notes = tuple(note for note in (_NOTE, LIMITS, left_out(seen), counted, asked) if note)
+    title = f"Diversity and gain, {row}"
+    return Sheet("diversity", title, _COLUMNS, tuple(rows), notes, where)
 
 
 def _claims(seen: Sequence[Seen]) -> list[Claim]:

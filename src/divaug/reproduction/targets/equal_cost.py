@@ -142,7 +142,8 @@ def _sheet(findings: Findings, row: str, setting: str, suffix: str) -> Sheet:
         f"Every method at DivAug's step time, {_place(row, setting)}",
         _COLUMNS,
         tuple(_row(findings, row, name, setting) for name in names),
-        tuple(note for note in (_NOTE, where) if note),
+        (_NOTE,),
+        where,
     )
 
 
@@ -161,8 +162,9 @@ def _lead(findings: Findings, row: str, setting: str, suffix: str) -> list[Sheet
             behind += findings.runs(row, name, epochs)
     title = f"DivAug's lead in as much time, {_place(row, setting)}"
     where = provenance([*behind, *findings.runs(row, REFERENCE)])
-    notes = (_LEAD_NOTE, BOUND, ENOUGH, where)
-    return [Sheet(f"lead{suffix}", title, _LEAD_COLUMNS, tuple(rows), notes)] if rows else []
+    notes = (_LEAD_NOTE, BOUND, ENOUGH)
+    sheet = Sheet(f"lead{suffix}", title, _LEAD_COLUMNS, tuple(rows), notes, where)
+    return [sheet] if rows else []
 
 
 def _place(row: str, setting: str) -> str:

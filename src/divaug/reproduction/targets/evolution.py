@@ -120,8 +120,8 @@ def _analyse(findings: Findings) -> Outcome:
     )
     names = list(runs[0].last.kept.drawn) if runs and runs[0].last.kept else []
     rows = tuple(_row(name, runs, control) for name in names)
-    notes = tuple(note for note in (_NOTE, provenance([*control, *runs])) if note)
-    main = Sheet("evolution", f"What DivAug keeps over the epochs, {row}", _COLUMNS, rows, notes)
+    title, where = f"What DivAug keeps over the epochs, {row}", provenance([*control, *runs])
+    main = Sheet("evolution", title, _COLUMNS, rows, (_NOTE,), where)
     sheets = (main, claims_sheet(_claims(rows, runs, control)))
     return Outcome(
         TARGET.name,

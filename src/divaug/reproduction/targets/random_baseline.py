@@ -101,7 +101,8 @@ def _analyse(findings: Findings) -> Outcome:
         "The rules of selection",
         tuple(column for column in _COLUMNS if printed or column.key != "paper"),
         rules,
-        tuple(note for note in (note, elsewhere, provenance(runs)) if note),
+        tuple(note for note in (note, elsewhere) if note),
+        provenance(runs),
     )
     claims = claims_sheet([_claim(findings, row) for row in rows])
     tables = [main, claims]

@@ -76,9 +76,9 @@ def _analyse(findings: Findings) -> Outcome:
     )
     where = provenance(runs, measurements_behind(findings, row, [_SCORER]))
     asked = asked_networks(findings, row, [_SCORER])
-    notes = tuple(note for note in (_NOTE, left_out(seen), asked, where) if note)
+    notes = tuple(note for note in (_NOTE, left_out(seen), asked) if note)
     rows = tuple(_row(findings, row, one) for one in seen)
-    main = Sheet("rotate", f"Rotate alone, {row}", _COLUMNS, rows, notes)
+    main = Sheet("rotate", f"Rotate alone, {row}", _COLUMNS, rows, notes, where)
     sheets = (main, claims_sheet([claim]))
     means = of_means(whole, VARIANCE, ACCURACY).show()
     return Outcome(

@@ -103,7 +103,8 @@ def _sheet(family: str, some: Sequence[Block]) -> Sheet:
         f"Test error, {family}: {one.dataset}, {one.model}",
         columns,
         rows,
-        tuple(note for note in (_NOTE, provenance(runs)) if note),
+        (_NOTE,),
+        provenance(runs),
     )
 
 

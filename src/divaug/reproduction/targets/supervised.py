@@ -79,13 +79,14 @@ def row_sheet(findings: Findings, row: str) -> Sheet:
     """The methods of one row of the paper's table, the paper beside ours."""
     equal = at_equal_cost(findings, row)
     where = provenance(_runs(findings, row), timed=equal.timed if equal else ())
-    notes = (_NOTE, _EQUAL_NOTE.format(equal.setting) if equal else "", where)
+    notes = (_NOTE, _EQUAL_NOTE.format(equal.setting)) if equal else (_NOTE,)
     return Sheet(
         row,
         f"Test accuracy, {row}",
         (*_COLUMNS, *_AT_EQUAL_COST) if equal else _COLUMNS,
         tuple(_rows(findings, row, equal)),
-        tuple(note for note in notes if note),
+        notes,
+        where,
     )
 
 
