@@ -362,7 +362,9 @@ def test_preview_asks_the_network_of_a_run_as_the_run_did(finished, data):
     by_hand = score(network.model, (choice.candidates.float() / 255 - mean) / std)
     torch.testing.assert_close(choice.probs, by_hand)
     checkpoint = sorted((finished[0] / "checkpoints").iterdir())[-1]
-    assert network.caption == f"tiny-resnet-8 of {finished[0].name}, {checkpoint.name}"
+    for place in (finished[0], checkpoint):
+        caption = run_network(place).caption
+        assert caption == f"tiny-resnet-8 of {finished[0].name}, {checkpoint.name}"
 
 
 def own_statistics(folder):
@@ -387,7 +389,41 @@ def test_preview_draws_the_choice_of_a_run_and_refuses_what_it_knows(finished, t
     assert "is no run" in lines[0]
     code, lines = refusal(capsys, *words, checkpoint / "model.safetensors", "--data", photo)
     assert "--data goes with --checkpoint of a run" in lines[0]
+    code, lines = refusal(capsys, "preview", photo, "--out", out, "--data", photo)
+    assert "--data goes with --candidates" in lines[0]
     assert not out.exists()
+
+
+def test_preview_takes_the_data_of_a_run_where_it_is_now_and_no_other(finished, data, tmp_path):
+    moved = shutil.copy(data, tmp_path / "moved.npz")
+    assert run_network(finished[0], Path(moved)).size == run_network(finished[0]).size
+    other = toy_data(num_train=24, num_test=12, seed=9)
+    np.savez(
+        tmp_path / "other.npz",
+        x_train=other.train_images.numpy(),
+        y_train=other.train_labels.numpy(),
+        x_test=other.test_images.numpy(),
+        y_test=other.test_labels.numpy(),
+    )
+    with pytest.raises(ValueError, match="other"):
+        run_network(finished[0], tmp_path / "other.npz")
+
+
+def test_preview_says_that_a_newer_checkpoint_is_damaged(data, tmp_path, capsys):
+    photo, folder = tmp_path / "photo.png", tmp_path / "run"
+    Image.new("RGB", (40, 30), "teal").save(photo)
+    changes = [f"dataset={data}", "epochs=2", "batch_size=8", "checkpoint_every=1"]
+    train(override(recipe("demo-default"), changes), folder, data=data, device="cpu")
+    older, last = sorted((folder / "checkpoints").iterdir())
+    (last / "model.safetensors").write_bytes(b"not any more")
+    network = run_network(folder)
+    assert network.caption == f"tiny-resnet-8 of run, {older.name}"
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        run(["preview", "--candidates", str(photo), "--out", str(tmp_path / "a.png"),
+             "--checkpoint", str(folder)])  # fmt: skip
+    assert end.value.code == 0
+    assert last.name in capsys.readouterr().err
 
 
 def test_a_run_goes_on_by_its_own_recipe(data, tmp_path):
@@ -412,6 +448,10 @@ def test_a_change_of_a_run_that_goes_on_is_refused(tmp_path, capsys, finished):
     code, lines = refusal(capsys, "train", "--out", copied, "--resume", "--set", "epochs=9")
     assert code == 2
     assert "epochs was 2 and is 9" in lines[-1]
+    words = ("train", "demo-default", "--out", copied, "--resume")  # by name: that one is meant
+    code, lines = refusal(capsys, *words)
+    assert code == 2
+    assert "augmenter was 'divaug' and is 'default'" in lines[-1]
     code, lines = refusal(capsys, "train", "--out", tmp_path / "none", "--resume")
     assert code == 2
     assert "there is nothing to resume in" in lines[-1]

@@ -296,7 +296,7 @@ def test_numbers_that_are_not_whole_are_refused(kind):
 def test_replay_wants_partners_of_the_pool():
     _, drawn = expand(IMAGES, 2, pool=POOL, index=torch.arange(len(IMAGES)))
     far = dataclasses.replace(drawn, partner=drawn.partner + len(POOL))
-    with pytest.raises(ValueError, match="pass the `pool` that they were drawn with"):
+    with pytest.raises(ValueError, match="pass the `pool` that `subpolicies` were drawn with"):
         expansion.replay(IMAGES, far, pool=POOL)
     with pytest.raises(TypeError, match="`subpolicies` must be SubPolicies, got NoneType"):
         expansion.replay(IMAGES, None)

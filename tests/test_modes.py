@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torchvision.models.feature_extraction import create_feature_extractor
+from transformers import ViTConfig, ViTForImageClassification
 
 from divaug.modes import evaluating
 from tests.reference.small_models import network
@@ -55,6 +57,16 @@ class LowRank(nn.Module):
 
     def forward(self, x):
         return self.inner(x) + (0 if self.merged else F.linear(x, self.part))
+
+
+class Counted(TorchDispatchMode):
+    """Counts what torch is asked for."""
+
+    calls = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.calls += 1
+        return function(*args, **(kwargs or {}))
 
 
 def states(model):
@@ -183,14 +195,85 @@ def test_layers_without_a_shape_yet():
     assert model.later.training
 
 
+def test_a_train_that_passes_nothing_on_is_put_into_evaluation_all_the_same():
+    class Frozen(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.backbone, self.head = nn.Dropout(), nn.Dropout()
+
+        def train(self, mode=True):
+            self.head.train(mode)
+            return self
+
+    model = nn.Sequential(Frozen())
+    with evaluating(model):
+        assert not any(module.training for module in model.modules())
+    assert all(module.training for module in model.modules())
+
+
+def test_an_eval_of_its_own_counts_too():
+    class Own(nn.Linear):
+        told = 0
+
+        def eval(self):
+            self.told += 1
+            return super().eval()
+
+    model = Own(3, 3)
+    with Counted() as counted, evaluating(model):
+        assert not model.training
+    assert (model.told, model.training) == (1, True)
+    assert counted.calls  # its weights were copied
+
+
+def test_buffers_have_their_old_bits_too():
+    class Restarting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.ones(3))
+
+        def train(self, mode=True):
+            if not mode:
+                self.seen.zero_()
+            return super().train(mode)
+
+    model = Restarting()
+    with evaluating(model):
+        pass
+    assert model.seen.tolist() == [1, 1, 1]
+
+
+def test_a_model_of_hugging_face_is_told_and_not_copied():
+    """Its `train` leaves weights alone, and there are many of them."""
+    config = ViTConfig(
+        hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8,
+        image_size=8, patch_size=4,
+    )  # fmt: skip
+    model = ViTForImageClassification(config).train()
+    told, plain = [], type(model).train
+    with pytest.MonkeyPatch.context() as patch:
+        noted = lambda self, mode=True: told.append(mode) or plain(self, mode)  # noqa: E731
+        noted.__module__ = plain.__module__
+        patch.setattr(type(model), "train", noted)
+        with Counted() as counted, evaluating(model):
+            assert not any(module.training for module in model.modules())
+    assert told == [False, True]
+    assert counted.calls == 0
+    assert all(module.training for module in model.modules())
+
+
+def test_graphs_of_torchvision_are_changed_with_the_mode_and_back():
+    class Dropping(nn.Module):
+        def forward(self, x):
+            return F.dropout(x, 0.9, training=self.training)
+
+    model = create_feature_extractor(Dropping(), ["dropout"]).train()
+    with evaluating(model):
+        assert torch.equal(model(X)["dropout"], X)
+    assert not torch.equal(model(X)["dropout"], X)
+
+
 def test_nothing_is_copied_of_models_that_only_pass_the_mode_on():
-    class Counted(TorchDispatchMode):
-        calls = 0
-
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            self.calls += 1
-            return function(*args, **(kwargs or {}))
-
     for model, copied in ((network(), False), (nn.Sequential(LowRank()), True)):
         with Counted() as counted, evaluating(model):
             pass

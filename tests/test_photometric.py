@@ -10,8 +10,9 @@ from scipy import stats
 
 from divaug import expand, policies
 from divaug.default_augmentation import DefaultAugmentation, imagenet
+from divaug.operations.resampling import taps
 from divaug.photometric import Photometric, draw_photometric
-from divaug.random_crop import crop_and_resize
+from divaug.random_crop import _by_products, _by_taps, _weights, crop_and_resize
 from divaug.randomness import Stream
 from tests.reference import samples
 from tests.reference.pillow_operations import from_pillow, to_pillow
@@ -58,6 +59,27 @@ def test_equal_to_pillow_to_the_byte(height, width, size, channels):
     for i, box in enumerate(boxes):
         expected = pillow_crop(images[i], box, size)
         assert torch.equal(made[i], expected), f"box {box.tolist()}"
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "size"), [(1, 1, 3), (40, 24, 7), (63, 97, 64), (9, 70, 70)]
+)
+def test_on_a_gpu_it_is_done_in_another_way_to_the_same_bytes(height, width, size):
+    boxes = boxes_in(height, width, 60, seed=height + width + size)
+    images = samples.images(3, height, width, len(boxes))
+    made = _by_products(images, boxes, size)
+    assert torch.equal(made, _by_taps(images, boxes, size))
+    assert made.is_contiguous()
+
+
+@pytest.mark.parametrize("size", [9, 32, 160, 224])
+def test_both_ways_have_the_same_weights_for_every_length(size):
+    """Rounded otherwise, one of them would be noticed in some picture or other only."""
+    for length in torch.arange(1, 401).split(40):
+        source, weight = taps(length, size, 400)
+        all_of_them = _weights(torch.zeros_like(length), length, 400, size)
+        found = torch.zeros_like(all_of_them).scatter_add_(2, source, weight.double())
+        assert torch.equal(found, all_of_them)
 
 
 def test_equal_to_pillow_at_the_size_of_imagenet():

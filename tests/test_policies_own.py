@@ -56,15 +56,15 @@ def other(name, value):
 
 WRONG = {
     "nothing": (lambda _: None, TypeError, "SubPolicies, got NoneType"),
-    "fewer candidates": (fewer, ValueError, "of shape (4, 3, 1), got (4, 2, 1)"),
+    "fewer candidates": (fewer, ValueError, "[B,E,K] = (4, 3, 1), got (4, 2, 1)"),
     "one axis too many": (lambda s: drawn((*s, 1)), ValueError, "got (4, 3, 1, 1)"),
     "another device": (
         lambda s: drawn(s).to("meta"), ValueError,
-        "tensors on cpu, where `stream.index` is, got some on meta",
+        "all must be on cpu as `stream.index` is, got {'meta'}",
     ),
     "half of it elsewhere": (
         other("partner", lambda s: torch.zeros(s, dtype=torch.int64, device="meta")),
-        ValueError, "got some on meta",
+        ValueError, "got {'meta'}",
     ),
     "another dtype": (
         other("operation", lambda s: torch.full(s, ROTATE)), ValueError,
@@ -77,7 +77,15 @@ WRONG = {
     "no operation": (lambda s: drawn(s, len(OPERATIONS)), ValueError, "`operation` must lie in"),
     "no argument": (lambda s: drawn(s, argument=float("nan")), ValueError, "`argument` of Rotate"),
     "no such bits": (lambda s: drawn(s, POSTERIZE, 99.0), ValueError, "`argument` of Posterize"),
-    "no such partner": (lambda s: drawn(s, partner=99), ValueError, "partners from 99 to 99"),
+    "no such partner": (
+        lambda s: drawn(s, partner=len(IMAGES)), ValueError,
+        "`partner` lies in [4, 4], and the pool has 4 images; draw below `partners.count`",
+    ),
+    "no tensor": (other("argument", lambda _: [1.0]), ValueError, "`argument` must be a"),
+    "none where one must be": (other("operation", lambda _: None), ValueError, "got NoneType"),
+    "names of operations": (
+        other("operations", lambda _: ("Rotate",)), ValueError, "must hold Operations"
+    ),
 }  # fmt: skip
 
 

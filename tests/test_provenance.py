@@ -236,7 +236,7 @@ def test_data_with_other_channels_is_refused_for_that(made, capsys, tmp_path):
     for name in ("evaluate", "measure"):
         code, _, said = call(capsys, name, made[0], "--data", where, "--device", "cpu")
         assert (code, said.count("\n")) == (2, 1)
-        assert "its images have 1 channels and these have 3" in said
+        assert "its images have 1 channel and these 3" in said
 
 
 def test_data_that_is_gone_and_a_damaged_record_are_named(made, capsys, tmp_path):

@@ -87,9 +87,11 @@ def test_measurements_say_where_they_were_made():
 
 
 def test_a_page_shows_code_without_backticks_and_nothing_as_markup():
+    behind = "2 runs by `divaug b <c>`."
     notes = ("By `divaug a --set x=<b>` with `--seed` <i>.", "A lone ` is none.")
-    sheet = Sheet("a", "A", (Column("a", "a"),), ({"a": "1"},), notes)
+    sheet = Sheet("a", "A", (Column("a", "a"),), ({"a": "1"},), notes, behind)
     page = render(Outcome("a", "A", (sheet,), sentences=("See `b`.",)))
     assert "By <code>divaug a --set x=&lt;b&gt;</code> with <code>--seed</code> &lt;i&gt;." in page
     assert "See <code>b</code>." in page
+    assert "2 runs by <code>divaug b &lt;c&gt;</code>." in page
     assert "`" not in page

@@ -252,6 +252,7 @@ def test_the_lead_in_as_much_time_is_over_pairs_of_one_seed_with_those_epochs():
 
 def test_the_runs_that_a_lead_is_taken_from_are_listed_whatever_methods_are_asked_for():
     runs = [ran("divaug", 200, 0.95), ran("randaugment", 800, 0.93), ran("default", 1600, 0.9)]
+    runs += [ran("divaug", 200, 0.95, seed=3), ran("randaugment", 800, 0.93, seed=4)]  # no pair
     costs = [timed(name, step, "1") for name, step in (("divaug", 8.0), ("randaugment", 2.0))]
     store = replace(store_of(*costs), runs={run.hash: run for run in runs})
     outcome = TARGETS["equal-cost"].outcome(Options(methods=("randaugment",)), store)
@@ -259,6 +260,7 @@ def test_the_runs_that_a_lead_is_taken_from_are_listed_whatever_methods_are_aske
     listed = {(row["method"], row["epochs"]) for row in sheets["runs"].rows}
     assert listed == {("DivAug (k-means++)", 200), ("RandAugment", 800)}
     assert sheets["lead"].behind.startswith("2 runs on ")
+    assert sheets["equal-cost"].behind.startswith("2 runs on ")  # RandAugment's, no others
 
 
 def test_without_a_pair_in_as_much_time_no_lead_is_shown():

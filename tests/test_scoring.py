@@ -113,6 +113,23 @@ def test_a_model_may_work_in_place_on_its_input(chunk_size):
     torch.testing.assert_close(probs, score(network(), (CANDIDATES - 0.5) / 0.25))
 
 
+class Failing(nn.Module):
+    def forward(self, _):
+        raise FailingError
+
+
+class Caching(nn.Module):
+    """Keeps parametrised weights for the length of its own pass."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        with nn.utils.parametrize.cached():
+            return self.inner(x)
+
+
 def test_weights_that_the_training_pass_keeps_are_not_those_of_scoring():
     """Made without gradients, they would have none in the training pass either."""
     inner = nn.utils.parametrizations.weight_norm(nn.Linear(CANDIDATES[0, 0].numel(), 3))
@@ -122,8 +139,14 @@ def test_weights_that_the_training_pass_keeps_are_not_those_of_scoring():
         kept = inner.weight
         score(model, CANDIDATES)
         assert inner.weight is kept
+        with pytest.raises(FailingError):
+            score(nn.Sequential(model, Failing()), CANDIDATES)
+        assert inner.weight is kept
+        score(Caching(model), CANDIDATES)
+        assert inner.weight is kept
     with nn.utils.parametrize.cached():
-        score(model, CANDIDATES)
+        for asked in (model, Caching(model)):
+            score(asked, CANDIDATES)
         model(CANDIDATES[0]).sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
 

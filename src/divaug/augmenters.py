@@ -228,7 +228,7 @@ AUGMENTERS: Mapping[str, Callable[[Settings], Augmenter]] = MappingProxyType(
 )
 """Name → constructor. "none" is normalisation alone (of the centre, where the default augmentation
 crops to another size), "randaugment-uda" draws as the DivAug authors' semi-supervised code does,
-"random" keeps S of E candidates by chance; "divaug-rotate-0.1" to "-0.9"
+"random" keeps S of E candidates at random; "divaug-rotate-0.1" to "-0.9"
 draw candidates with Rotate alone, at that probability."""
 
 #: Those that ask the model which candidates to keep.

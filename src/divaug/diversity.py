@@ -236,7 +236,11 @@ class Mean:
         if not self.count:
             raise ValueError("nothing was measured yet: call `update` first.")
         mean = self.total / self.count
-        return mean if isinstance(mean, Tensor) else torch.tensor(mean, dtype=torch.float64)
+        return (
+            mean
+            if isinstance(mean, Tensor)
+            else torch.tensor(mean, dtype=torch.float64, device="cpu")
+        )
 
 
 @dataclass

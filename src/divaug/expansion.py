@@ -137,7 +137,9 @@ def replay(
             "with subpolicies.to(images.device)."
         )
     shared = _pool_for(pool, originals)
-    check_partners(subpolicies.partner, len(shared))
+    check_partners(
+        subpolicies.partner, len(shared), "pass the `pool` that `subpolicies` were drawn with."
+    )
     run = _renderer(backend, subpolicies)
     return run(originals, subpolicies, None, None, shared, torch.uint8, False)
 

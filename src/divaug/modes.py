@@ -8,6 +8,11 @@ from torch.nn.parameter import is_lazy
 
 __all__ = ["evaluating"]
 
+# Where `train` and `eval` only pass the mode on, and where they leave weights alone: a copy of all
+# weights in every step would cost each model of Hugging Face more than its memory is worth.
+_TORCHS = ("torch.",)
+_HARMLESS = (*_TORCHS, "transformers.modeling_utils")
+
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
@@ -15,7 +20,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
     Some modules do work when they are told of a mode: they merge low-rank weights, make or drop a
     table. They are told of both changes. What is left of that in their parameters and buffers, such
-    as the rounding of weights that were added and taken away again, is put back.
+    as the rounding of weights that were added and taken away again, is put back, from a copy.
 
     Example:
         >>> model = nn.Sequential(nn.Dropout(), nn.BatchNorm1d(3).eval())
@@ -29,10 +34,12 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     if not any(mode for _, mode in modes):
         yield
         return
-    workers = [(module, mode) for module, mode in modes if _works_when_told(module)]
-    kept = _copies(module for module, _ in workers)
+    workers = [(module, mode) for module, mode in modes if _has_own(module, _TORCHS)]
+    kept = _copies(module for module, _ in workers if _has_own(module, _HARMLESS))
     try:
         model.eval()
+        for module, _ in modes:
+            module.training = False  # also of one that does not pass it on
         yield
     finally:
         try:
@@ -47,10 +54,10 @@ def evaluating(model: nn.Module) -> Iterator[None]:
                 tensor.data.copy_(before)  # past autograd: the values are those it knows
 
 
-def _works_when_told(module: nn.Module) -> bool:
-    """Whether `train` or `eval` is somebody's own; those of torch only pass the mode on."""
+def _has_own(module: nn.Module, others: tuple[str, ...]) -> bool:
+    """Whether `train` or `eval` is somebody's own, and not of the places named."""
     told = (module.train, module.eval)
-    return not all(str(getattr(each, "__module__", "")).startswith("torch.") for each in told)
+    return not all(str(getattr(each, "__module__", "")).startswith(others) for each in told)
 
 
 def _copies(modules: Iterable[nn.Module]) -> list[tuple[Tensor, Tensor]]:

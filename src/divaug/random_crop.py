@@ -1,9 +1,8 @@
 """Crops of random area and shape, resized to a square.
 
-A crop is resized with Pillow's antialiased bilinear filter, to the bit: its fixed-point weights
-are whole numbers, so two matrix products in float64 are exact. Rows are resized first and columns
-second, each rounded to bytes, as Pillow does up to version 12; version 13 begins with the columns
-where the height shrinks much more than the width, which moves some bytes by one.
+A crop is resized with Pillow's antialiased bilinear filter, to the bit. Rows are resized first and
+columns second, each rounded to bytes, as Pillow does up to version 12; version 13 begins with the
+columns where the height shrinks much more than the width, which moves some bytes by one.
 """
 
 import math
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from divaug.constants import constant
+from divaug.operations.resampling import PRECISION, resample
 from divaug.randomness import Purpose, Stream, below, uniform
 
 __all__ = ["crop_and_resize", "draw_boxes"]
@@ -21,7 +21,6 @@ TRIES = 10
 # Every device must draw the same numbers, and `exp` differs in its last bits between devices:
 # aspect ratios are looked up in a table made once on the host.
 TABLE_SIZE = 4096
-PRECISION = 22  # bits of Pillow's fixed-point weights
 
 
 @lru_cache(maxsize=16)
@@ -77,8 +76,35 @@ def _centred(ratio: tuple[float, float], height: int, width: int) -> tuple[int, 
     return (height - h) // 2, (width - w) // 2, h, w
 
 
+def crop_and_resize(images: Tensor, box: Tensor, size: int) -> Tensor:
+    """Crop uint8 `images` [n,C,H,W] to `box` [n,4] and resize as Pillow's BILINEAR does."""
+    # Few pixels make one: a core adds them up line by line. A GPU has products for nothing, and
+    # every step of such sums costs it a launch.
+    run = _by_taps if images.device.type == "cpu" else _by_products
+    return run(images, box, size)
+
+
+def _by_taps(images: Tensor, box: Tensor, size: int) -> Tensor:
+    top, left, h, w = box.unbind(1)
+    return resample(resample(images, 3, left, w, size), 2, top, h, size)
+
+
+def _by_products(images: Tensor, box: Tensor, size: int) -> Tensor:
+    """The same by two matrix products in float64, exact since all numbers in them are whole."""
+    height, width = images.shape[2:]
+    top, left, h, w = box.unbind(1)
+    across = _weights(left, w, width, size)
+    down = _weights(top, h, height, size)
+
+    def to_byte(total: Tensor) -> Tensor:
+        return (total * 2.0**-PRECISION + 0.5).floor().clamp(0, 255)
+
+    rows = to_byte(images.to(torch.float64) @ across.transpose(1, 2)[:, None])
+    return to_byte(down[:, None] @ rows).to(torch.uint8)
+
+
 def _weights(start: Tensor, length: Tensor, inside: int, outside: int) -> Tensor:
-    """Pillow's fixed-point bilinear weights of crops along one axis: `[n,outside,inside]`."""
+    """Those of `taps`, of all pixels along one axis and in few steps: `[n,outside,inside]`."""
     # A tensor as divisor: division by a number is a product with its reciprocal on some devices.
     scale = length.to(torch.float64)[:, None, None] / length.new_full((), outside).double()
     reach = scale.clamp(min=1.0)
@@ -91,17 +117,3 @@ def _weights(start: Tensor, length: Tensor, inside: int, outside: int) -> Tensor
     weight = weight * ((position >= first) & (position < last))
     weight = weight / weight.sum(-1, keepdim=True)
     return (weight * (1 << PRECISION) + 0.5).floor()
-
-
-def crop_and_resize(images: Tensor, box: Tensor, size: int) -> Tensor:
-    """Crop uint8 `images` [n,C,H,W] to `box` [n,4] and resize as Pillow's BILINEAR does."""
-    height, width = images.shape[2:]
-    top, left, h, w = box.unbind(1)
-    across = _weights(left, w, width, size)
-    down = _weights(top, h, height, size)
-
-    def to_byte(total: Tensor) -> Tensor:
-        return (total * 2.0**-PRECISION + 0.5).floor().clamp(0, 255)
-
-    rows = to_byte(images.to(torch.float64) @ across.transpose(1, 2)[:, None])
-    return to_byte(down[:, None] @ rows).to(torch.uint8)

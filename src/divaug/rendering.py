@@ -111,21 +111,18 @@ def _check_drawn(
     if not isinstance(found, SubPolicies):
         raise TypeError(f"{who} must return SubPolicies, got {type(found).__name__}.")
     wanted = (len(stream.index), candidates, policy.num_operations)
-    if tuple(found.shape) != wanted:
-        raise ValueError(
-            f"{who} must return sub-policies [B,E,K] of shape {wanted}, got {tuple(found.shape)}."
-        )
-    elsewhere = {str(tensor.device) for tensor in found.tensors().values()} - {str(device)}
-    if elsewhere:
-        raise ValueError(
-            f"{who} must return tensors on {device}, where `stream.index` is, got some on "
-            f"{elsewhere.pop()}."
-        )
     try:
         check_shapes(found.tensors())
+        if tuple(found.shape) != wanted:
+            raise ValueError(f"`operation` must be [B,E,K] = {wanted}, got {tuple(found.shape)}.")
+        elsewhere = {str(tensor.device) for tensor in found.tensors().values()} - {str(device)}
+        if elsewhere:
+            raise ValueError(f"all must be on {device} as `stream.index` is, got {elsewhere}.")
+        if not all(isinstance(one, Operation) for one in found.operations):
+            raise ValueError(f"`operations` must hold Operations, got {found.operations!r}.")
         if device.type == "cpu":  # elsewhere the host would wait
             check_values(found)
-            check_partners(found.partner, partners.count)
+            check_partners(found.partner, partners.count, "draw below `partners.count`.")
     except ValueError as error:
         raise ValueError(f"{who} must return what can be applied: {error}") from None
 

@@ -25,12 +25,12 @@ def dtype_of(model: nn.Module) -> torch.dtype:
 @contextmanager
 def _nothing_cached() -> Iterator[None]:
     """Neither read nor fill what `parametrize.cached` keeps: weights made here have no gradient."""
-    enabled = parametrize._cache_enabled
-    parametrize._cache_enabled = 0
+    enabled, cache = parametrize._cache_enabled, parametrize._cache
+    parametrize._cache_enabled, parametrize._cache = 0, {}
     try:
         yield
     finally:
-        parametrize._cache_enabled = enabled
+        parametrize._cache_enabled, parametrize._cache = enabled, cache
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def _generators_untouched(device: torch.device) -> Iterator[None]:
 def logits_of(output: object) -> Tensor:
     """The logits in what a model returned: a tensor, a tuple's first, or what is named so."""
     found = getattr(output, "logits", None)
-    if isinstance(output, Mapping):
+    if found is None and isinstance(output, Mapping):
         found = output.get("logits")
     elif found is None:
         found = output[0] if isinstance(output, tuple | list) and output else output

@@ -264,12 +264,12 @@ def check_values(subpolicies: SubPolicies) -> None:
             _check_arguments(operation, tensors["argument"][(ids == i) & tensors["applied"]])
 
 
-def check_partners(partner: Tensor, count: int) -> None:
+def check_partners(partner: Tensor, count: int, advice: str) -> None:
     """Refuse partners that a pool of `count` images does not have; waits for the device."""
     if partner.numel() and not (int(partner.min()) >= 0 and int(partner.max()) < count):
         raise ValueError(
-            f"`subpolicies` name partners from {int(partner.min())} to {int(partner.max())}, and "
-            f"the pool has {count} images; pass the `pool` that they were drawn with."
+            f"`partner` lies in [{int(partner.min())}, {int(partner.max())}], and the pool has "
+            f"{count} images; {advice}"
         )
 
 

@@ -33,12 +33,21 @@ class Wrapped(nn.Module):
         return self.change(self.inner(images))
 
 
+class Named(dict):
+    """A mapping that names its logits otherwise, and has them as `.logits` too."""
+
+    @property
+    def logits(self):
+        return self["out"]
+
+
 OUTPUTS = {
     "tensor": lambda logits: logits,
     "tuple": lambda logits: (logits, torch.zeros(3)),
     "list": lambda logits: [logits],
     "object": lambda logits: SimpleNamespace(logits=logits, loss=None),
     "mapping": lambda logits: {"features": torch.zeros(3), "logits": logits},
+    "mapping with a property": lambda logits: Named(out=logits),
 }
 
 

@@ -72,6 +72,13 @@ def outputs() -> dict[str, Tensor]:
             batch, torch.arange(6, device="cpu")
         )
         found[f"plug-in {rule}"], found[f"labels {rule}"] = kept, labels
+    augment = DivAug(network, num_candidates=6, num_selected=3)
+    augment(batch)
+    again = DivAug(network, num_candidates=6, num_selected=3)
+    again.source.load_record_state(augment.source.record_state())
+    found["record"] = torch.tensor(list(again.record().operations.values()), device="cpu")
+    written = SubPolicies.from_json(drawn.to_json())
+    found |= {f"{name} written": one for name, one in tensors_of(written)}
     found["variance diversity"] = variance_diversity(probs)
     logits = probs.log()
     labels = torch.arange(6, device="cpu") % 5

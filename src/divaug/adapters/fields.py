@@ -158,7 +158,7 @@ def checked(augment: object, fields: Fields | None, usual: Fields = PAIRS) -> Fi
 
 def _numbers(index: Any) -> Any:
     """The samples' numbers as the augmenters take them; collating may have left a list."""
-    return torch.as_tensor(index) if isinstance(index, list | tuple) else index
+    return torch.as_tensor(index, device="cpu") if isinstance(index, list | tuple) else index
 
 
 def _repeated(part: Any, num_images: int, views: int) -> Any:

@@ -61,7 +61,7 @@ def collate(samples: Sequence[tuple[Any, Any, int]]) -> tuple[Tensor, Tensor, Te
     """Collate bytes and labels as timm does, and the samples' numbers."""
     both: Any = fast_collate  # which has no types
     images, labels = both([tuple(sample[:2]) for sample in samples])
-    return images, labels, torch.tensor([sample[2] for sample in samples])
+    return images, labels, torch.tensor([sample[2] for sample in samples], device="cpu")
 
 
 class _Loader(AugmentedLoader):

@@ -66,6 +66,8 @@ def preview(
         if checkpoint and checkpoint.is_dir():
             goes_without(context, "--checkpoint of a run", _OF_RUN)
             network = run_network(checkpoint, data)
+            for note in network.notes:
+                typer.echo(note, err=True)
         else:
             goes_with(context, "--checkpoint of a run", ["data"])
             network = load_network(model, checkpoint) if checkpoint else untrained_network(model)

@@ -128,15 +128,19 @@ def _chosen(name: str | None, objective: str | None, out: Path, *, goes_on: bool
 
 
 def _continuation(out: Path, device: str | None, unlabelled: Path | None, *, eager: bool) -> str:
-    """The command that goes on with a run: what its folder does not say is said again."""
+    """The command that goes on with a run: what its folder does not say is said again.
+
+    Processes are taken to be on one machine.
+    """
     from divaug.training.distributed import wanted
 
-    words = ["divaug", "train", "--out", str(out), "--resume"]
+    count = wanted().count
+    launcher = ["torchrun", "--nproc-per-node", str(count), "-m"] if count > 1 else []
+    words = [*launcher, "divaug", "train", "--out", str(out), "--resume"]
     words += ["--device", device] if device else []
     words += ["--unlabelled", str(unlabelled)] if unlabelled else []
     words += ["--eager"] if eager else []
-    together = f" under torchrun, in {wanted().count} processes" if wanted().count > 1 else ""
-    return shlex.join(words) + together
+    return shlex.join(words)
 
 
 def _recipes_table(part: str) -> Table:

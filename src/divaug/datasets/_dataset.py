@@ -95,7 +95,7 @@ def balanced_indices(labels: Tensor, num_images: int, num_classes: int, *, seed:
         raise ValueError(f"a subset needs at least one image, got {num_images}")
     shuffled = permutation(labels.shape[0], seed, SUBSET, device=labels.device)
     # The classes that get one image more are drawn too: class 0 is not favoured.
-    favoured = permutation(num_classes, seed, SUBSET, num_classes).tolist()
+    favoured = permutation(num_classes, seed, SUBSET, num_classes, device="cpu").tolist()
     extra = set(favoured[: num_images % num_classes])
     chosen = []
     for label in range(num_classes):

@@ -43,6 +43,7 @@ class Network:
         mean: what its images are normalised with, a number a channel; None where it does not say.
         std: likewise.
         size: side in pixels of its images; None where it does not say.
+        notes: sentences on what is not as one would expect.
     """
 
     model: nn.Module
@@ -51,6 +52,7 @@ class Network:
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     size: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 def untrained_network(name: str, num_classes: int = 10, seed: int = 0) -> Network:
@@ -131,7 +133,9 @@ def choose(
 def _normalised(candidates: Tensor, network: Network, statistics: str) -> Tensor:
     usual = STATISTICS[statistics]()
     values = (network.mean or usual.mean, network.std or usual.std)
-    mean, std = (torch.tensor(v, dtype=torch.float32).view(1, 1, -1, 1, 1) for v in values)
+    mean, std = (
+        torch.tensor(v, dtype=torch.float32, device="cpu").view(1, 1, -1, 1, 1) for v in values
+    )
     if candidates.shape[2] == 1:
         mean, std = mean.mean(2, keepdim=True), std.mean(2, keepdim=True)
     return (candidates.to(torch.float32) / 255 - mean) / std

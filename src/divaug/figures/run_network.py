@@ -14,7 +14,7 @@ __all__ = ["run_network"]
 def run_network(folder: Path, data: Path | None = None) -> Network:
     """The network of a run or of one of its checkpoints, as the run would ask it, on the CPU.
 
-    Nothing is downloaded.
+    Of images that are not square the longer side counts. Nothing is downloaded.
 
     Args:
         folder: of the run or the checkpoint.
@@ -22,15 +22,20 @@ def run_network(folder: Path, data: Path | None = None) -> Network:
 
     Raises:
         FileNotFoundError: the dataset is not there.
-        ValueError: the folder is no run, or no checkpoint of it can be used.
+        ValueError: the folder is no run, no checkpoint of it can be used, or the data is another
+            than the run's.
     """
     opened = open_run(folder)
     found = opened.data(data, download=False)
+    opened.refuse_other(found)
     network = opened.network(found, Hardware.choose("cpu", "float32", eager=True))
     default = opened.default(found)
     seen = (STREAMED_SIZE,) * 2
     if isinstance(found, Dataset):
         seen = (found.train_images.shape[-2], found.train_images.shape[-1])
-    caption = f"{opened.recipe.model} of {folder.name}, {opened.path.name}"
+    run = opened.path.resolve().parent.parent.name
+    caption = f"{opened.recipe.model} of {run}, {opened.path.name}"
     side = max(default.output_size(*seen))
-    return Network(network, caption, len(default.mean), default.mean, default.std, side)
+    return Network(
+        network, caption, len(default.mean), default.mean, default.std, side, opened.notes
+    )

@@ -7,13 +7,10 @@ of their own. All work on any device, with Pillow's arithmetic, and never ask th
 import torch
 from torch import Tensor
 
+from divaug.operations.resampling import resample
 from divaug.operations.table import TABLE, Operation
 
 __all__ = ["EVERY", "FURTHER", "blur", "crop_bilinear", "flip_lr", "flip_ud", "smooth"]
-
-# Pillow resamples bytes with weights in units of 2**-22.
-PRECISION = 22
-TAPS = 3
 
 
 def flip_lr(images: Tensor) -> Tensor:
@@ -57,37 +54,6 @@ def smooth(images: Tensor) -> Tensor:
     return out
 
 
-def _taps(length: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Where `size` pixels are taken from in `length` [n] ones, and with what weights: `[n,size,3]`.
-
-    As Pillow does for an image that grows: float64, one rounding after the other.
-    """
-    place = torch.arange(size, device=length.device, dtype=torch.float64)
-    # A true division of tensors: a number as divisor becomes a product with its reciprocal.
-    scale = length / torch.full_like(length, size)
-    center = ((place + 0.5) * scale[:, None])[..., None]
-    first = (center - 1.0 + 0.5).trunc().clamp(min=0)
-    end = torch.minimum((center + 1.0 + 0.5).trunc(), length[:, None, None])
-    source = first + torch.arange(TAPS, device=length.device)
-    weight = (1.0 - (source - center + 0.5).abs()).clamp(min=0) * (source < end)
-    total = weight[..., 0] + weight[..., 1] + weight[..., 2]
-    whole = (weight / total[..., None] * (1 << PRECISION) + 0.5).to(torch.int32)
-    return torch.minimum(source, end - 1).to(torch.int64), whole
-
-
-def _stretch(images: Tensor, start: Tensor, length: Tensor, axis: int) -> Tensor:
-    """Resample the `length` [n] pixels from `start` [n] on to the whole axis, bilinearly."""
-    source, weight = _taps(length, images.shape[axis])
-    shape = [len(images), 1, 1, 1]
-    shape[axis] = images.shape[axis]
-    total = torch.full((), 1 << (PRECISION - 1), dtype=torch.int32, device=images.device)
-    for tap in range(TAPS):
-        index = (source[..., tap] + start.to(torch.int64)[:, None]).view(shape)
-        taken = images.gather(axis, index.expand(images.shape)).to(torch.int32)
-        total = total + taken * weight[..., tap].view(shape)
-    return (total >> PRECISION).to(torch.uint8)
-
-
 def crop_bilinear(images: Tensor, pixels: Tensor) -> Tensor:
     """Cut `pixels` from every side and enlarge what is left to the old size, bilinearly.
 
@@ -100,8 +66,8 @@ def crop_bilinear(images: Tensor, pixels: Tensor) -> Tensor:
     left = (side - asked).round() - asked.round()
     cut = torch.where(left >= 1, asked, asked.clamp(max=float((side - 1) // 2)))
     start = cut.round()
-    across = _stretch(images, start, (width - cut).round() - start, 3)
-    return _stretch(across, start, (height - cut).round() - start, 2)
+    across = resample(images, 3, start, (width - cut).round() - start, width)
+    return resample(across, 2, start, (height - cut).round() - start, height)
 
 
 _ALL = (

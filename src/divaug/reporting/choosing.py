@@ -58,7 +58,7 @@ def first_of_classes(labels: Tensor, count: int) -> Tensor:
         seen.setdefault(label, i)
         if len(seen) == count:
             break
-    return torch.tensor(list(seen.values()))
+    return torch.tensor(list(seen.values()), device=labels.device)
 
 
 def choose_candidates(
@@ -128,7 +128,8 @@ def _choose(
 
 def _to_bytes(finished: Tensor, default: DefaultAugmentation) -> Tensor:
     """Undo the normalisation; what Cutout set to zero becomes the dataset's mean colour."""
-    mean, std = (torch.tensor(v).view(-1, 1, 1) for v in (default.mean, default.std))
+    values = (default.mean, default.std)
+    mean, std = (torch.tensor(v, device=finished.device).view(-1, 1, 1) for v in values)
     return ((finished * std + mean) * 255).round().clamp(0, 255).to(torch.uint8)
 
 

@@ -16,6 +16,7 @@ from divaug.training.checkpoints import Checkpoint
 from divaug.training.data import default_of
 from divaug.training.hardware import Hardware
 from divaug.training.places import lost_checkpoints
+from divaug.training.progress import counted
 from divaug.training.provenance import (
     DataRecord,
     load_recorded,
@@ -78,8 +79,8 @@ class Opened:
         if own.mean is not None and len(own.mean) != len(found.mean):
             raise ValueError(
                 f"the run was trained on {own} and cannot be used on {now}: its images have "
-                f"{len(own.mean)} channels and these have {len(found.mean)}; give data with as "
-                "many (--data)."
+                f"{counted(len(own.mean), 'channel')} and these {len(found.mean)}; give data with "
+                "as many (--data)."
             )
         say(f"this is not the data that the run was trained on: {now} instead of {own}")
         if own.mean is None:

@@ -13,7 +13,7 @@ from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import BOUND, Drawing, Outcome, provenance, runs_sheet
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, percent
-from divaug.reproduction.summaries import Summary, summarize
+from divaug.reproduction.summaries import Summary, shared, summarize
 from divaug.reproduction.targets.base import Plan, Target, once
 from divaug.reproduction.targets.controls import ENOUGH, lead, lead_columns
 from divaug.reproduction.targets.cost import timings
@@ -136,7 +136,8 @@ def _sheet(findings: Findings, row: str, setting: str, suffix: str) -> Sheet:
     runs = [run for name in names for run in _runs(findings, row, name, setting)]
     pairs = [findings.related_costs(row, name, REFERENCE, setting) for name in names]
     costs = {cost.hash: cost for pair in pairs for cost in pair if cost}
-    where = provenance(once([*runs, *_usual(findings, row)]), timed=list(costs.values()))
+    usual = [run for name in names for run in findings.runs(row, name)]
+    where = provenance(once([*runs, *usual]), timed=list(costs.values()))
     return Sheet(
         f"equal-cost{suffix}",
         f"Every method at DivAug's step time, {_place(row, setting)}",
@@ -159,12 +160,19 @@ def _lead(findings: Findings, row: str, setting: str, suffix: str) -> list[Sheet
         if found is not None:
             method = findings.title(row, name)
             rows.append({"method": method, "epochs": epochs, **lead(found)})
-            behind += findings.runs(row, name, epochs)
+            behind += _pairs(findings, row, name, epochs)
     title = f"DivAug's lead in as much time, {_place(row, setting)}"
-    where = provenance([*behind, *findings.runs(row, REFERENCE)])
+    where = provenance(once(behind))
     notes = (_LEAD_NOTE, BOUND, ENOUGH)
     sheet = Sheet(f"lead{suffix}", title, _LEAD_COLUMNS, tuple(rows), notes, where)
     return [sheet] if rows else []
+
+
+def _pairs(findings: Findings, row: str, name: str, epochs: int) -> list[RunRecord]:
+    """DivAug's runs and those of a method with so many epochs that have the same seed."""
+    ours, theirs = findings.runs(row, REFERENCE), findings.runs(row, name, epochs)
+    marks = set(shared([[run.mark for run in runs] for runs in (ours, theirs)]))
+    return [run for run in (*ours, *theirs) if run.mark in marks]
 
 
 def _place(row: str, setting: str) -> str:
