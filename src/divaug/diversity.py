@@ -235,12 +235,10 @@ class Mean:
         """The mean over everything added so far."""
         if not self.count:
             raise ValueError("nothing was measured yet: call `update` first.")
-        mean = self.total / self.count
-        return (
-            mean
-            if isinstance(mean, Tensor)
-            else torch.tensor(mean, dtype=torch.float64, device="cpu")
-        )
+        total = self.total
+        if not isinstance(total, Tensor):  # given from the start, and nothing added since
+            total = torch.tensor(total, dtype=torch.float64, device="cpu")
+        return total / self.count
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """Every method given the time of DivAug's steps: more epochs for those that cost less."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -120,7 +121,7 @@ def _analyse(findings: Findings) -> Outcome:
         sheets.append(_sheet(findings, row, setting, suffix))
         sheets += _lead(findings, row, setting, suffix)
         drawings += _draw(findings, row, setting, suffix)
-    runs = once([*equal, *_usual(findings, row)])
+    runs = once([*equal, *_usual(findings, row, tuple(names))])
     return Outcome(
         TARGET.name,
         TARGET.title,
@@ -136,8 +137,7 @@ def _sheet(findings: Findings, row: str, setting: str, suffix: str) -> Sheet:
     runs = [run for name in names for run in _runs(findings, row, name, setting)]
     pairs = [findings.related_costs(row, name, REFERENCE, setting) for name in names]
     costs = {cost.hash: cost for pair in pairs for cost in pair if cost}
-    usual = [run for name in names for run in findings.runs(row, name)]
-    where = provenance(once([*runs, *usual]), timed=list(costs.values()))
+    where = provenance(once([*runs, *_usual(findings, row, names)]), timed=list(costs.values()))
     return Sheet(
         f"equal-cost{suffix}",
         f"Every method at DivAug's step time, {_place(row, setting)}",
@@ -179,9 +179,8 @@ def _place(row: str, setting: str) -> str:
     return f"{row}, steps timed on {setting}" if setting else row
 
 
-def _usual(findings: Findings, row: str) -> list[RunRecord]:
-    """The runs with the usual epochs, which stand beside the others, DivAug's among them."""
-    names = dict.fromkeys([*findings.methods, REFERENCE])
+def _usual(findings: Findings, row: str, names: Sequence[str]) -> list[RunRecord]:
+    """The runs of some methods with the usual epochs, which stand beside the others."""
     return [run for name in names for run in findings.runs(row, name)]
 
 
