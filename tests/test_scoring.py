@@ -81,6 +81,56 @@ def test_a_model_in_evaluation_mode_stays_there():
     assert not any(module.training for module in model.modules())
 
 
+class Watching(nn.Module):
+    """Notes what it sees in buffers, in whatever mode, as observers of quantisation do."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+        self.register_buffer("seen", torch.tensor(0))
+        self.register_buffer("largest", torch.tensor(-1.0))
+        self.register_buffer("means", torch.zeros(0))
+
+    def forward(self, images):
+        self.seen += len(images)  # in place
+        self.largest = torch.maximum(self.largest, images.max())  # another tensor
+        self.means.resize_(3).copy_(images.mean((0, 2, 3)))  # of another size
+        return self.inner(images)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_buffers_that_change_also_in_evaluation_mode_are_as_they_were(training):
+    model = Watching(trained_a_bit()).train(training)
+    model(CANDIDATES[0])
+    before, largest = state(model), model.largest
+    score(model, CANDIDATES, chunk_size=5)
+    assert same(state(model), before)
+    assert model.largest is largest
+    fresh = Watching(network()).train(training)
+    score(fresh, CANDIDATES)
+    assert (int(fresh.seen), float(fresh.largest), fresh.means.shape) == (0, -1.0, (0,))
+
+
+def test_buffers_made_in_inference_mode_may_be_scored_outside_of_it():
+    with torch.inference_mode():
+        model = Watching(network()).eval()
+    with torch.inference_mode():
+        score(model, CANDIDATES)
+    assert int(model.seen) == 0
+
+    class Reading(nn.Module):
+        def __init__(self):
+            super().__init__()
+            with torch.inference_mode():
+                self.register_buffer("scale", torch.tensor(2.0))
+            self.inner = network()
+
+        def forward(self, images):
+            return self.inner(self.scale * images)
+
+    assert score(Reading(), CANDIDATES).shape == (3, 4, 5)
+
+
 class FailingError(Exception):
     pass
 

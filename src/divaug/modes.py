@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.parameter import is_lazy
 
-__all__ = ["evaluating"]
+__all__ = ["evaluating", "keeping_buffers"]
 
 # Where `train` and `eval` only pass the mode on, and where they leave weights alone: a copy of all
 # weights in every step would cost each model of Hugging Face more than its memory is worth.
@@ -52,6 +54,52 @@ def evaluating(model: nn.Module) -> Iterator[None]:
                 module.training = mode
             for tensor, before in kept:
                 tensor.data.copy_(before)  # past autograd: the values are those it knows
+
+
+@contextmanager
+def keeping_buffers(model: nn.Module) -> Iterator[None]:
+    """Put back the buffers that a model changes although it evaluates.
+
+    Torch's own layers change none then, so theirs are not copied: a network has hundreds. Others
+    do: the observers of quantisation-aware training, and whatever counts the images it has seen.
+
+    Example:
+        >>> class Counting(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.register_buffer("seen", torch.tensor(0))
+        ...
+        ...     def forward(self, x):
+        ...         self.seen += len(x)
+        ...         return x
+        >>> model = Counting()
+        >>> with keeping_buffers(model):
+        ...     _ = model(torch.zeros(3, 2))
+        >>> model.seen
+        tensor(0)
+    """
+    kept = [
+        (module, name, buffer, buffer.detach().clone())
+        for module in model.modules()
+        if not _keeps_buffers(module)
+        for name, buffer in module.named_buffers(recurse=False)
+        if not is_lazy(buffer)
+    ]
+    try:
+        yield
+    finally:
+        with torch.inference_mode():  # where also buffers that were made in it can be written to
+            for module, name, buffer, before in kept:
+                if getattr(module, name, None) is not buffer:
+                    setattr(module, name, buffer)
+                if buffer.shape != before.shape:
+                    buffer.resize_(before.shape)
+                buffer.data.copy_(before)  # past autograd: the values are those it knows
+
+
+def _keeps_buffers(module: nn.Module) -> bool:
+    """Whether a module is known to change no buffer while it evaluates."""
+    return type(module).__module__.startswith("torch.nn.") or isinstance(module, _NormBase)
 
 
 def _has_own(module: nn.Module, others: tuple[str, ...]) -> bool:

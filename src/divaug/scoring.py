@@ -10,7 +10,7 @@ from torch.nn.utils import parametrize
 
 from divaug.checks import check_whole
 from divaug.compilation import outside_graphs
-from divaug.modes import evaluating
+from divaug.modes import evaluating, keeping_buffers
 
 __all__ = ["check_model", "dtype_of", "logits_of", "score"]
 
@@ -68,10 +68,10 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     """Probability vectors of all candidates, leaving the model as it was.
 
     The model runs in evaluation mode without gradients; each module's mode, the BatchNorm
-    statistics, the gradients, torch's generators and the candidates are untouched, also when the
-    model raises or works on its input in place. Modules with a `train` of their own are told of
-    the mode and back, which takes a copy of their weights. An autocast context around the call is
-    respected; the softmax is taken in float32.
+    statistics and all other buffers, the gradients, torch's generators and the candidates are
+    untouched, also when the model raises or works on its input in place. Forward hooks are called.
+    Modules with a `train` of their own are told of the mode and back, which takes a copy of their
+    weights. An autocast context around the call is respected; the softmax is taken in float32.
 
     Args:
         model: any module that returns logits; also wrapped in DDP or compiled.
@@ -96,6 +96,7 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     bare = _without_ddp(model)
     with (
         evaluating(bare),
+        keeping_buffers(bare),
         _past_ddp(bare),
         _generators_untouched(flat.device),
         _nothing_cached(),
