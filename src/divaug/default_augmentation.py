@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from numbers import Real
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from divaug.checks import check_number
+from divaug.checks import check_number, real, whole
 from divaug.constants import constant
 from divaug.operations.checks import MAX_SIDE
 from divaug.operations.occlusion import square_mask
@@ -34,17 +34,32 @@ __all__ = [
 
 def _per_channel(name: str, values: object) -> tuple[float, ...]:
     """Means or deviations of values in [0, 1] as a tuple of floats, refused where they are none."""
-    numbers = values if isinstance(values, tuple | list) else ()
-    if not numbers or not all(isinstance(n, Real) and not isinstance(n, bool) for n in numbers):
+    listed = values.tolist() if isinstance(values, Tensor | np.ndarray) else values
+    entries = listed if isinstance(listed, tuple | list) else ()
+    numbers = [number for number in map(real, entries) if number is not None]
+    if not entries or len(numbers) < len(entries):
         raise TypeError(
             f"`{name}` must be a tuple of numbers, one per channel, such as (0.5,), got {values!r}."
         )
-    if not all(0.0 <= float(n) <= 1.0 for n in numbers):
+    if not all(0.0 <= number <= 1.0 for number in numbers):
         raise ValueError(
             f"`{name}` must lie in [0, 1], the scale of pixel / 255, got {values!r}; divide "
             "statistics of bytes by 255."
         )
-    return tuple(float(n) for n in numbers)
+    return tuple(map(float, numbers))
+
+
+def _pixels(name: str, value: object) -> int:
+    """A number of pixels, refused where it is none."""
+    side = whole(value)
+    if side is None:
+        raise TypeError(f"`{name}` must be an int, in pixels, got {value!r}.")
+    if not 0 <= side <= MAX_SIDE:
+        raise ValueError(
+            f"`{name}` must be in [0, {MAX_SIDE}], the largest side of an image in pixels, "
+            f"got {side}."
+        )
+    return side
 
 
 @dataclass(frozen=True)
@@ -52,7 +67,7 @@ class DefaultAugmentation:
     """What happens to every candidate after its sub-policy, ending in normalised floats.
 
     Args:
-        mean: per channel, of values in [0, 1].
+        mean: per channel, of values in [0, 1]: a tuple, a list, an array or a tensor.
         std: per channel, likewise; above 0.
         padding: black pixels added on each side before a random crop back to the image's size.
         flip: probability of a mirror image.
@@ -81,15 +96,9 @@ class DefaultAugmentation:
             )
         if min(self.std) <= 0:
             raise ValueError(f"`std` must be positive, got {self.std}.")
-        check_number("`flip`", self.flip, 0, 1)
-        for name, side in (("padding", self.padding), ("cutout", self.cutout)):
-            if isinstance(side, bool) or not isinstance(side, int):
-                raise TypeError(f"`{name}` must be an int, in pixels, got {side!r}.")
-            if not 0 <= side <= MAX_SIDE:
-                raise ValueError(
-                    f"`{name}` must be in [0, {MAX_SIDE}], the largest side of an image in pixels, "
-                    f"got {side}."
-                )
+        object.__setattr__(self, "flip", check_number("`flip`", self.flip, 0, 1))
+        for name in ("padding", "cutout"):
+            object.__setattr__(self, name, _pixels(name, getattr(self, name)))
         if not isinstance(self.photometric, Photometric | None):
             raise TypeError(
                 "`photometric` must be a divaug.photometric.Photometric, or None for none, got "

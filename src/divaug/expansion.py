@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from divaug import kernels
+from divaug.checks import whole
 from divaug.compilation import outside_graphs
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.application import to_bytes
@@ -74,9 +75,10 @@ def expand(
     """
     check_images(images)
     originals = to_bytes(images).contiguous()
-    _check(num_candidates, policy, default, dtype, images.shape[1])
+    num_candidates = _check_count(num_candidates)
+    _check(policy, default, dtype, images.shape[1])
     if epoch is not None:
-        check_epoch(epoch)
+        epoch = check_epoch(epoch)
     when = check_step(step, images.device)
     stream = Stream(check_seed(seed), when, check_index(index, images.shape[0], images.device))
     shared = _pool_for(pool, originals)
@@ -144,17 +146,21 @@ def replay(
     return run(originals, subpolicies, None, None, shared, torch.uint8, False)
 
 
+def _check_count(num_candidates: object) -> int:
+    count = whole(num_candidates)
+    if count is None:
+        raise TypeError(f"`num_candidates` must be an int, got {type(num_candidates).__name__}.")
+    if not 1 <= count < 1 << 16:
+        raise ValueError(f"`num_candidates` must lie in [1, 65535], got {count}.")
+    return count
+
+
 def _check(
-    num_candidates: int,
     policy: Policy | None,
     default: DefaultAugmentation | None,
     dtype: torch.dtype | None,
     channels: int,
 ) -> None:
-    if isinstance(num_candidates, bool) or not isinstance(num_candidates, int):
-        raise TypeError(f"`num_candidates` must be an int, got {type(num_candidates).__name__}.")
-    if not 1 <= num_candidates < 1 << 16:
-        raise ValueError(f"`num_candidates` must lie in [1, 65535], got {num_candidates}.")
     check_policy(policy)
     if default is not None and not isinstance(default, DefaultAugmentation):
         raise TypeError(

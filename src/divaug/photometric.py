@@ -60,11 +60,11 @@ class Photometric:
     lighting: float = 0.1
 
     def __post_init__(self) -> None:
-        check_whole("size", self.size, 1)
+        object.__setattr__(self, "size", check_whole("size", self.size, 1))
         object.__setattr__(self, "area", check_range("area", self.area, 1.0))
         object.__setattr__(self, "ratio", check_range("ratio", self.ratio))
-        check_number("`jitter`", self.jitter, 0, 1)
-        check_number("`lighting`", self.lighting, 0, 1)
+        object.__setattr__(self, "jitter", check_number("`jitter`", self.jitter, 0, 1))
+        object.__setattr__(self, "lighting", check_number("`lighting`", self.lighting, 0, 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,7 +68,7 @@ class DivAug:
         backend: str | None = None,
     ) -> None:
         check_model(model)
-        _check_counts(num_candidates, num_selected, chunk_size)
+        num_candidates, num_selected = _counts(num_candidates, num_selected)
         if not isinstance(method, str) or method not in METHODS:
             raise ValueError(unknown_name("method", method, tuple(METHODS)))
         METHODS[method].check(num_candidates, num_selected)
@@ -78,7 +78,7 @@ class DivAug:
         self.num_selected = num_selected
         self.method = method
         self.dtype = dtype
-        self.chunk_size = chunk_size
+        self.chunk_size = None if chunk_size is None else check_whole("chunk_size", chunk_size, 1)
         self.source = Source(
             policy or Uniform(),
             default,
@@ -160,16 +160,16 @@ class DivAug:
         self.source.load_state_dict(state)
 
 
-def _check_counts(num_candidates: int, num_selected: int, chunk_size: int | None) -> None:
-    check_whole("num_candidates", num_candidates, 1, MAX_CANDIDATES)
-    check_whole("num_selected", num_selected, 1)
-    if num_selected > num_candidates:
+def _counts(num_candidates: object, num_selected: object) -> tuple[int, int]:
+    """E and S, refused where they are none."""
+    E = check_whole("num_candidates", num_candidates, 1, MAX_CANDIDATES)
+    S = check_whole("num_selected", num_selected, 1)
+    if S > E:
         raise ValueError(
-            f"`num_selected` must lie in [1, num_candidates={num_candidates}], got "
-            f"{num_selected}; draw more candidates or keep fewer."
+            f"`num_selected` must lie in [1, num_candidates={E}], got {S}; draw more candidates or "
+            "keep fewer."
         )
-    if chunk_size is not None:
-        check_whole("chunk_size", chunk_size, 1)
+    return E, S
 
 
 def _nobody_asked(candidates: Tensor) -> Tensor:

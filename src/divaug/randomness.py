@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from divaug.checks import holds_integers
+from divaug.checks import holds_integers, whole
 
 __all__ = [
     "Purpose",
@@ -55,13 +55,14 @@ class Purpose(IntEnum):
     ORDER = 11  # order of a dataset's images
 
 
-def check_seed(seed: int) -> int:
-    """Return `seed` if it is a whole number of 64 bits."""
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise TypeError(f"`seed` must be a Python int, got {type(seed).__name__}.")
-    if not 0 <= seed < 1 << 64:
-        raise ValueError(f"`seed` must lie in [0, 2**64), got {seed}.")
-    return seed
+def check_seed(seed: object) -> int:
+    """Return `seed` as a Python int if it is a whole number of 64 bits."""
+    number = whole(seed)
+    if number is None:
+        raise TypeError(f"`seed` must be an int, got {type(seed).__name__}.")
+    if not 0 <= number < 1 << 64:
+        raise ValueError(f"`seed` must lie in [0, 2**64), got {number}.")
+    return number
 
 
 def check_index(index: Tensor | None, batch: int, device: torch.device) -> Tensor:
@@ -91,9 +92,10 @@ def check_step(step: int | Tensor, device: torch.device) -> int | Tensor:
                 f"{step.dtype}; use torch.zeros((), dtype=torch.int64) and add to it."
             )
         return step.to(device=device, dtype=torch.int64)
-    if isinstance(step, bool) or not isinstance(step, int):
+    number = whole(step)
+    if number is None:
         raise TypeError(f"`step` must be an int or an integer tensor, got {type(step).__name__}.")
-    return step
+    return number
 
 
 def philox(

@@ -90,7 +90,7 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     check_model(model)
     _check_candidates(candidates)
     if chunk_size is not None:
-        check_whole("chunk_size", chunk_size, 1)
+        chunk_size = check_whole("chunk_size", chunk_size, 1)
     B, E = candidates.shape[:2]
     flat = candidates.flatten(0, 1)
     bare = _without_ddp(model)

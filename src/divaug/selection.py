@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from divaug import kernels
+from divaug.checks import whole
 from divaug.compilation import outside_graphs
 from divaug.fixed_point import LARGEST_SUM
 from divaug.operations.checks import unknown_name
@@ -216,7 +217,7 @@ def select(
         >>> sorted(select(probs, num_selected=2, method="exact")[0].tolist())
         [0, 2]
     """
-    _check(probs, num_selected)
+    num_selected = _check(probs, num_selected)
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(unknown_name("method", method, tuple(METHODS)))
     rule = METHODS[method]
@@ -240,7 +241,8 @@ def _arrays(xp: Any, tensor: Tensor) -> Any:
     return tensor.numpy() if xp is np else tensor
 
 
-def _check(probs: Tensor, num_selected: int) -> None:
+def _check(probs: Tensor, num_selected: object) -> int:
+    """S, refused like probabilities that nothing can be selected by."""
     if not isinstance(probs, Tensor) or probs.ndim != 3:
         shape = tuple(probs.shape) if isinstance(probs, Tensor) else type(probs).__name__
         raise ValueError(f"`probs` must have three axes [B,E,D], got {shape}.")
@@ -251,10 +253,11 @@ def _check(probs: Tensor, num_selected: int) -> None:
         raise ValueError(f"`probs` must have at least two classes on its last axis, got D={D}.")
     if not 1 <= E <= MAX_CANDIDATES:
         raise ValueError(f"`probs` must have 1 to {MAX_CANDIDATES} candidates, got E={E}.")
-    if isinstance(num_selected, bool) or not isinstance(num_selected, int):
+    S = whole(num_selected)
+    if S is None:
         raise TypeError(f"`num_selected` must be an int, got {type(num_selected).__name__}.")
-    if not 1 <= num_selected <= E:
+    if not 1 <= S <= E:
         raise ValueError(
-            f"`num_selected` must lie in [1, E={E}], got {num_selected}; draw more candidates or "
-            "keep fewer."
+            f"`num_selected` must lie in [1, E={E}], got {S}; draw more candidates or keep fewer."
         )
+    return S

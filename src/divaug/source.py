@@ -162,11 +162,11 @@ class Source:
         if not isinstance(state, Mapping) or set(state) != {"step", "seed"}:
             held = sorted(state) if isinstance(state, Mapping) else type(state).__name__
             raise ValueError(f"the state must hold `step` and `seed`, got {held}.")
-        check_whole("step", state["step"], 0)
-        if state["step"] > _LAST_STEP:
-            raise ValueError(f"`step` must be at most {_LAST_STEP}, got {state['step']}.")
+        step = check_whole("step", state["step"], 0)
+        if step > _LAST_STEP:
+            raise ValueError(f"`step` must be at most {_LAST_STEP}, got {step}.")
         self.seed = check_seed(state["seed"])
-        self.step.fill_(state["step"])
+        self.step.fill_(step)
 
 
 @lru_cache(maxsize=2)

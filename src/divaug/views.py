@@ -53,7 +53,7 @@ class Views:
         channels_last: bool = False,
         backend: str | None = None,
     ) -> None:
-        check_whole("num_views", num_views, 1)
+        num_views = check_whole("num_views", num_views, 1)
         check_policy(policy)
         check_dtype(dtype)
         self.views = num_views

@@ -8,6 +8,8 @@ it is a bijection of the index, so keys never tie and sorting leaves nothing to 
 import torch
 from torch import Tensor
 
+from divaug.checks import whole
+
 _MASK = (1 << 64) - 1
 # Increment and multipliers of SplitMix64 (Steele, Lea and Flood, 2014); all odd, so each
 # multiplication is a bijection of the 64-bit integers.
@@ -47,21 +49,23 @@ def order(
 
 def permutation(num: int, *key: int, device: torch.device | str | None = None) -> Tensor:
     """Return the permutation of ``0 … num − 1`` that belongs to a key of integers."""
-    if not isinstance(num, int) or isinstance(num, bool):
+    count = whole(num)
+    if count is None:
         raise TypeError(f"the number of images must be an int, got {type(num).__name__}")
-    if num < 0:
-        raise ValueError(f"the number of images must not be negative, got {num}")
+    if count < 0:
+        raise ValueError(f"the number of images must not be negative, got {count}")
     start = 0
     for word in key:
         start = _mix(start ^ (_require_int(word) & _MASK))
-    index = torch.arange(num, dtype=torch.int64, device=device)
+    index = torch.arange(count, dtype=torch.int64, device=device)
     return torch.argsort(_mix_tensor(index * _signed(_GOLDEN) + _signed(start)), stable=True)
 
 
-def _require_int(word: int) -> int:
-    if not isinstance(word, int) or isinstance(word, bool):
+def _require_int(word: object) -> int:
+    number = whole(word)
+    if number is None:
         raise TypeError(f"seed and epoch must be integers, got {word!r}")
-    return word
+    return number
 
 
 def _mix(word: int) -> int:

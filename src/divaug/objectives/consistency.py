@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from divaug.checks import check_number
+from divaug.checks import check_number, real
 
 __all__ = ["confident", "consistency_loss", "divergence", "pseudo_label_loss", "sharpen"]
 
@@ -22,14 +22,14 @@ def sharpen(logits: Tensor, temperature: float) -> Tensor:
         tensor([[0.8808, 0.1192]])
     """
     _check_logits(logits)
-    number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
-    if not number or not temperature > 0:
+    number = real(temperature)
+    if number is None or not number > 0:
         raise ValueError(
             f"`temperature` must be a number above 0, got {temperature!r}; for hard pseudo-labels "
             "use `pseudo_label_loss`."
         )
     # A tensor as divisor: division by a number is a product with its reciprocal on some devices.
-    divisor = torch.full((), temperature, dtype=logits.dtype, device=logits.device)
+    divisor = torch.full((), number, dtype=logits.dtype, device=logits.device)
     return F.log_softmax(logits / divisor, dim=-1)
 
 

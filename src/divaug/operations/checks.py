@@ -5,7 +5,7 @@ import difflib
 import torch
 from torch import Tensor
 
-from divaug.checks import holds_integers
+from divaug.checks import holds_integers, real
 from divaug.operations.further import EVERY
 from divaug.operations.table import OPERATIONS
 
@@ -154,11 +154,12 @@ def _as_float64(argument: float | Tensor, ids: Tensor) -> Tensor:
                 f"got {tuple(argument.shape)}."
             )
         return argument.to(device=ids.device, dtype=torch.float64).expand(len(ids))
-    if isinstance(argument, bool) or not isinstance(argument, int | float):
+    number = real(argument)
+    if number is None:
         raise TypeError(
             f"`argument` must be a number or a tensor [B], got {type(argument).__name__}."
         )
-    return torch.full((len(ids),), float(argument), dtype=torch.float64, device=ids.device)
+    return torch.full((len(ids),), float(number), dtype=torch.float64, device=ids.device)
 
 
 def _check_range(name: str, values: Tensor, side: int) -> None:

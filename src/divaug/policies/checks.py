@@ -19,16 +19,17 @@ def check_name(kind: str, value: object, known: Collection[str]) -> None:
         raise ValueError(unknown_name(kind, value, tuple(known)))
 
 
-def check_epoch(epoch: object) -> None:
-    """Refuse what is no number of an epoch, whether or not a policy goes by it."""
+def check_epoch(epoch: object) -> int | Tensor:
+    """The number of an epoch, refused if it is none, whether or not a policy goes by it."""
     if not isinstance(epoch, Tensor):
-        check_whole("epoch", epoch, 0)
+        return check_whole("epoch", epoch, 0)
     # The value of a tensor may be on a device: reading it would wait.
-    elif epoch.numel() != 1 or not holds_integers(epoch):
+    if epoch.numel() != 1 or not holds_integers(epoch):
         raise ValueError(
             "`epoch` must be a whole number or an integer tensor of one element, got a tensor of "
             f"shape {tuple(epoch.shape)} and {epoch.dtype}."
         )
+    return epoch
 
 
 def check_extra(extra: object) -> None:

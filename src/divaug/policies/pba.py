@@ -44,7 +44,8 @@ class PBA(Policy):
         schedules = tuple(read_data("pba.json")["schedules"])
         check_name("dataset of PBA:", self.dataset, schedules)
         if self.total_epochs is not None:
-            check_whole("total_epochs", self.total_epochs, 1)
+            epochs = check_whole("total_epochs", self.total_epochs, 1)
+            object.__setattr__(self, "total_epochs", epochs)
 
     @property
     def num_operations(self) -> int:

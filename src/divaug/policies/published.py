@@ -95,9 +95,11 @@ class Listed(TablePolicy):
             raise ValueError(
                 "`subpolicies` must hold at least one row of at least one entry, all of one length."
             )
-        for i, row in enumerate(rows):
-            for one in row:
-                _check_entry(f"`subpolicies[{i}]`", one, tuple(ranges))
+        checked = tuple(
+            tuple(_check_entry(f"`subpolicies[{i}]`", one, tuple(ranges)) for one in row)
+            for i, row in enumerate(rows)
+        )
+        object.__setattr__(self, "subpolicies", checked)
 
     def rows(self) -> Sequence[Sequence[Entry]]:
         """The rows with the space's ranges."""
@@ -108,12 +110,12 @@ class Listed(TablePolicy):
         ]
 
 
-def _check_entry(where: str, entry: Any, known: tuple[str, ...]) -> None:
+def _check_entry(where: str, entry: Any, known: tuple[str, ...]) -> tuple[str, float, float]:
     if not isinstance(entry, tuple) or len(entry) != 3:
         raise ValueError(
             f"{where} must hold entries (operation, probability, magnitude), got {entry!r}."
         )
     operation, p, m = entry
     check_name(f"operation in {where}:", operation, known)
-    for name, value in (("probability", p), ("magnitude", m)):
-        check_number(f"{where}: the {name} of {operation}", value, 0, 1)
+    p = check_number(f"{where}: the probability of {operation}", p, 0, 1)
+    return operation, p, check_number(f"{where}: the magnitude of {operation}", m, 0, 1)

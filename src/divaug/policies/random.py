@@ -48,7 +48,8 @@ class Uniform(TablePolicy):
             )
         for name in self.exclude:
             check_name("operation in `exclude`:", name, ranges)
-        check_whole("operations_per_subpolicy", self.operations_per_subpolicy, 1, 16)
+        K = check_whole("operations_per_subpolicy", self.operations_per_subpolicy, 1, 16)
+        object.__setattr__(self, "operations_per_subpolicy", K)
         check_extra(self.extra)
         if len(set(self.exclude)) >= len(ranges) + len(self.extra):
             raise ValueError("`exclude` leaves no operation to draw; keep at least one.")
@@ -96,8 +97,8 @@ class RandAugment(TablePolicy):
     m: float = 9
 
     def __post_init__(self) -> None:
-        check_whole("n", self.n, 1, 16)
-        check_number("`m`", self.m, 0, 30)
+        object.__setattr__(self, "n", check_whole("n", self.n, 1, 16))
+        object.__setattr__(self, "m", check_number("`m`", self.m, 0, 30))
 
     def rows(self) -> Sequence[Sequence[Entry]]:
         """One row an operation, applied for certain."""
@@ -131,7 +132,8 @@ class Single(TablePolicy):
     def __post_init__(self) -> None:
         ranges = space_of(self.space)
         check_name("operation", self.operation, ranges)
-        check_number("`probability`", self.probability, 0, 1)
+        p = check_number("`probability`", self.probability, 0, 1)
+        object.__setattr__(self, "probability", p)
 
     def rows(self) -> Sequence[Sequence[Entry]]:
         """The one entry."""

@@ -35,5 +35,4 @@ def needed_epoch(epoch: int | Tensor | None) -> int | Tensor:
     """
     if epoch is None:
         raise ValueError("PBA is a schedule: pass `epoch`, the number of the current epoch.")
-    check_epoch(epoch)
-    return epoch
+    return check_epoch(epoch)

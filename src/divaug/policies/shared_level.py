@@ -32,8 +32,9 @@ class SharedLevel(TablePolicy):
     probability: float = 0.5
 
     def __post_init__(self) -> None:
-        check_whole("n", self.n, 1, 16)
-        check_number("`probability`", self.probability, 0, 1)
+        object.__setattr__(self, "n", check_whole("n", self.n, 1, 16))
+        p = check_number("`probability`", self.probability, 0, 1)
+        object.__setattr__(self, "probability", p)
 
     def rows(self) -> Sequence[Sequence[Entry]]:
         """One row an operation."""

@@ -1,0 +1,111 @@
+"""Numbers as settings: NumPy's are taken like Python's, and what is kept is Python's."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import divaug
+from divaug import DefaultAugmentation, datasets, default_augmentation, operations, policies
+from divaug.checks import check_number, check_range, check_whole, real, whole
+from divaug.objectives import sharpen
+from divaug.photometric import Photometric
+from divaug.views import Views
+from tests.reference.small_models import network
+
+IMAGES = torch.arange(4 * 3 * 8 * 8).remainder(251).to(torch.uint8).view(4, 3, 8, 8)
+PROBS = torch.rand(4, 8, 5, generator=torch.Generator().manual_seed(0)).softmax(-1)
+WIDTHS = [np.int8, np.uint8, np.int32, np.int64, np.uint64]
+
+
+@pytest.mark.parametrize("kind", WIDTHS)
+def test_a_whole_number_of_numpy_becomes_pythons(kind):
+    assert (type(whole(kind(8))), whole(kind(8))) == (int, 8)
+    assert (type(real(kind(8))), real(kind(8))) == (int, 8)
+    assert type(check_whole("n", kind(8), 1, 8)) is int
+    with pytest.raises(ValueError, match="`n` must be a whole number in"):
+        check_whole("n", kind(9), 1, 8)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, float])
+def test_a_number_of_numpy_becomes_pythons(kind):
+    assert whole(kind(8)) is None
+    assert (type(real(kind(0.5))), real(kind(0.5))) == (float, 0.5)
+    assert type(check_number("`p`", kind(0.5), 0, 1)) is float
+    assert check_range("area", (kind(0.5), np.int64(1))) == (0.5, 1.0)
+    with pytest.raises(ValueError, match="`p` must be a number in"):
+        check_number("`p`", kind("nan"), 0, 1)
+
+
+@pytest.mark.parametrize(
+    "value", [True, np.True_, "8", None, 8j, [8], np.array(8), torch.tensor(8)]
+)
+def test_other_things_are_no_numbers(value):
+    assert whole(value) is None
+    assert real(value) is None
+
+
+def test_augmenters_take_numbers_of_numpy():
+    model = network()
+    eight, two, seed = np.int64(8), np.int32(2), np.uint32(7)
+    augment = divaug.DivAug(model, eight, two, seed=seed, chunk_size=np.int64(3))
+    augment.load_state_dict({"step": np.int64(5), "seed": seed})
+    assert json.loads(json.dumps(augment.state_dict())) == {"step": 5, "seed": 7}
+    plain = divaug.DivAug(model, 8, 2, seed=7, chunk_size=3)
+    plain.load_state_dict({"step": 5, "seed": 7})
+    assert torch.equal(augment(IMAGES)[0], plain(IMAGES)[0])
+    assert type(augment.views) is type(Views(num_views=two).views) is int
+
+
+def test_stages_take_numbers_of_numpy():
+    policy = policies.PBA(total_epochs=np.int64(20))
+    numpys = {"seed": np.int64(3), "step": np.int64(4), "epoch": np.int64(5)}
+    pythons = {"seed": 3, "step": 4, "epoch": 5}
+    found, _ = divaug.expand(IMAGES, np.int64(2), policy, **numpys)
+    assert torch.equal(found, divaug.expand(IMAGES, 2, policy, **pythons)[0])
+    del numpys["epoch"], pythons["epoch"]
+    found = divaug.select(PROBS, np.int64(2), **numpys)
+    assert torch.equal(found, divaug.select(PROBS, 2, **pythons))
+    assert divaug.score(network(), IMAGES[:, None], chunk_size=np.int64(3)).shape == (4, 1, 5)
+    turned = operations.apply(IMAGES, "Rotate", np.float32(30))
+    assert torch.equal(turned, operations.apply(IMAGES, "Rotate", 30.0))
+    order = datasets.order(np.int64(6), seed=np.int64(1), epoch=np.int64(2))
+    assert torch.equal(order, datasets.order(6, seed=1, epoch=2))
+    assert torch.equal(sharpen(PROBS, np.float32(0.5)), sharpen(PROBS, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("numpys", "pythons"),
+    [
+        (policies.RandAugment(np.int64(3), np.float32(4)), policies.RandAugment(3, 4.0)),
+        (policies.SharedLevel(np.int64(3), np.float32(0.5)), policies.SharedLevel(3, 0.5)),
+        (policies.Single("Rotate", np.float32(0.5)), policies.Single("Rotate", 0.5)),
+        (policies.Uniform(operations_per_subpolicy=np.int64(3)),
+         policies.Uniform(operations_per_subpolicy=3)),
+        (policies.PBA(total_epochs=np.int64(9)), policies.PBA(total_epochs=9)),
+        (policies.Listed([[("Rotate", np.float32(0.5), np.float64(1))]]),
+         policies.Listed([[("Rotate", 0.5, 1.0)]])),
+    ],
+)  # fmt: skip
+def test_policies_take_numbers_of_numpy_and_can_be_written_down(numpys, pythons):
+    assert numpys == pythons
+    assert json.dumps(numpys.settings()) == json.dumps(pythons.settings())
+
+
+@pytest.mark.parametrize("make", [np.array, torch.tensor, tuple])
+def test_default_augmentations_take_numbers_of_numpy_and_means_of_any_kind(make):
+    default = DefaultAugmentation(
+        make([0.5, 0.25, 0.125]), make([1.0, 0.5, 0.25]),
+        padding=np.int64(4), flip=np.float32(0.5), cutout=np.int64(3),
+        photometric=Photometric(np.int64(8), jitter=np.float32(0.5), lighting=np.float32(0.25)),
+    )  # fmt: skip
+    photometric = Photometric(8, jitter=0.5, lighting=0.25)
+    expected = DefaultAugmentation(
+        (0.5, 0.25, 0.125), (1.0, 0.5, 0.25), 4, 0.5, 3, photometric
+    )  # fmt: skip
+    assert (repr(default), hash(default)) == (repr(expected), hash(expected))
+    assert default_augmentation.imagenet(np.int64(8)) == default_augmentation.imagenet(8)
+    for wrong in (np.zeros((3, 1)), torch.tensor(0.5), torch.tensor([True]), np.array(["a"])):
+        with pytest.raises(TypeError, match="`mean` must be"):
+            DefaultAugmentation(wrong, (1.0, 1.0, 1.0))
