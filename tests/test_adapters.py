@@ -303,6 +303,7 @@ def test_processes_that_each_read_everything_are_told(monkeypatch, recwarn, samp
     list(AugmentedLoader(DataLoader(dataset, sampler=sampler), Views()))
     told = [str(each.message) for each in recwarn if "each process reads all" in str(each.message)]
     assert len(told) == (0 if sampled else 1)
+    assert all("unless they are a part of its own" in each for each in told)
 
 
 def test_a_pass_that_was_left_early_counts_as_an_epoch():

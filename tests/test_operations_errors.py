@@ -30,9 +30,15 @@ def test_images_that_are_no_tensor(images):
     refused(TypeError, ["images", type(images).__name__], images, "Invert")
 
 
+def test_images_of_several_sizes():
+    images = [IMAGES[0], IMAGES[0, :, :4]]
+    refused(TypeError, ["images", "list", "one size", "torch.stack"], images, "Invert")
+
+
 @pytest.mark.parametrize(
     ("dtype", "remedy"),
-    [(torch.int64, " .to(torch.uint8)."), (torch.int8, " .to(torch.uint8)."),
+    [(torch.int64, " .to(torch.uint8)."), (torch.int8, "with .to(torch.uint8)."),
+     (torch.uint16, " .float().div(65535) if"), (torch.int16, " .float().div(65535) if"),
      (torch.float64, " .float()."), (torch.bool, " .mul(255).to(torch.uint8)."),
      (torch.complex64, " .to(torch.uint8).")],
     ids=str,

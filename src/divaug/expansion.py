@@ -175,7 +175,8 @@ def _check(
         raise ValueError(f"`dtype` must be a float, got {dtype}: candidates are normalised.")
     if default is not None and len(default.mean) != channels:
         raise ValueError(
-            f"`default` is for {len(default.mean)} channels, `images` have {channels}."
+            f"`default` is for {len(default.mean)} channels, `images` have {channels}; give a "
+            f"DefaultAugmentation(mean, std) with {channels} of each."
         )
 
 

@@ -74,7 +74,10 @@ def check_index(index: Tensor | None, batch: int, device: torch.device) -> Tenso
         return torch.arange(batch, device=device)
     if not isinstance(index, Tensor) or not holds_integers(index):
         kind = index.dtype if isinstance(index, Tensor) else type(index).__name__
-        raise TypeError(f"`index` must be an integer tensor [B], got {kind}.")
+        raise TypeError(
+            f"`index` must be an integer tensor [B], got {kind}; convert whole numbers with "
+            "torch.as_tensor."
+        )
     if index.shape != (batch,):
         raise ValueError(
             f"`index` must have shape ({batch},), one number per image, got {tuple(index.shape)}."

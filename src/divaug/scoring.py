@@ -58,7 +58,8 @@ def logits_of(output: object) -> Tensor:
     if not isinstance(found, Tensor):
         raise TypeError(
             "the model must return a tensor of logits [N,D], a tuple that begins with it, an "
-            f'object with `.logits` or a mapping with "logits"; got {type(output).__name__}.'
+            f'object with `.logits` or a mapping with "logits"; got {type(output).__name__}. Give '
+            "a module around yours whose forward picks them out."
         )
     return found
 
@@ -160,7 +161,8 @@ def _forward(model: nn.Module, images: Tensor) -> Tensor:
     if logits.ndim != 2 or len(logits) != len(images) or logits.shape[1] < 2:
         raise ValueError(
             f"the model must return logits [N,D] with N={len(images)} and at least two classes, "
-            f"got shape {tuple(logits.shape)}."
+            f"got shape {tuple(logits.shape)}; give a module around yours whose forward makes such "
+            "logits, of a single one z torch.cat([F.logsigmoid(z), F.logsigmoid(-z)], 1)."
         )
     # Half-precision probabilities would round small distances to zero.
     return logits.to(torch.float32, copy=True)

@@ -114,8 +114,9 @@ def _warn_if_not_shared_out(loader: object) -> None:
     alone = RandomSampler, SequentialSampler
     if type(loader) is DataLoader and isinstance(loader.sampler, alone):
         warnings.warn(
-            "each process reads all samples: give the DataLoader a DistributedSampler, or let "
-            "Accelerate or Fabric prepare it before it becomes an AugmentedLoader.",
+            "each process reads all samples of its dataset: unless they are a part of its own, "
+            "give the DataLoader a DistributedSampler, or let Accelerate or Fabric prepare it "
+            "before it becomes an AugmentedLoader.",
             stacklevel=3,
         )
 

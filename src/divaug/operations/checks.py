@@ -39,7 +39,7 @@ def check_images(images: object, name: str = "images") -> Tensor:
     if not isinstance(images, Tensor):
         raise TypeError(
             f"`{name}` must be a torch.Tensor [B,C,H,W], got {type(images).__name__}; "
-            "convert a NumPy array with torch.from_numpy."
+            f"{_type_remedy(images)}."
         )
     if images.dtype != torch.uint8 and images.dtype not in FLOAT_DTYPES:
         raise TypeError(
@@ -67,10 +67,20 @@ def check_images(images: object, name: str = "images") -> Tensor:
     return images
 
 
+def _type_remedy(images: object) -> str:
+    """How what is no tensor becomes one."""
+    if isinstance(images, tuple | list):
+        return "resize or crop the images to one size and put them together with torch.stack"
+    return "convert a NumPy array with torch.from_numpy"
+
+
 def _dtype_remedy(images: Tensor) -> str:
     """How images become what is accepted; of floats in [0, 1] bytes would leave nothing."""
     if images.is_floating_point():
         return ".float()"
+    if holds_integers(images) and images.dtype.itemsize > 1:
+        # Not by looking at the values, which may be on a device.
+        return ".float().div(65535) if they have 16 bits, values of up to 255 with .to(torch.uint8)"
     return ".mul(255).to(torch.uint8)" if images.dtype == torch.bool else ".to(torch.uint8)"
 
 
