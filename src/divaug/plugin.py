@@ -37,7 +37,8 @@ class DivAug:
         pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from, row i the sample of
             number i, which is not paired with itself; None for the batch. Give it when several
             processes share the work, so that partners do not depend on the batch.
-        dtype: of the images returned; None for the model's.
+        dtype: of the images, those that the model is asked about and those returned; None for the
+            model's. Put a teacher of lower precision into a module whose forward converts them.
         channels_last: whether to return images with their channels last.
         chunk_size: most candidates scored in one forward pass.
         backend: "torch" or "triton" to force one; None to choose.
