@@ -111,6 +111,27 @@ def test_buffers_that_change_also_in_evaluation_mode_are_as_they_were(training):
     assert (int(fresh.seen), float(fresh.largest), fresh.means.shape) == (0, -1.0, (0,))
 
 
+def test_buffers_that_were_expanded_or_are_sparse_are_left_alone():
+    class Placing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("rows", torch.arange(8.0)[:, None].expand(8, 8))
+            self.register_buffer("links", torch.eye(3).to_sparse())
+            self.inner = network()
+
+        def forward(self, images):
+            self.rows = self.rows + 1
+            return self.inner(images + self.links.to_dense().sum())
+
+    model = Placing()
+    rows, links = model.rows, model.links
+    score(model, CANDIDATES)
+    assert model.rows is rows
+    assert model.links is links
+    assert torch.equal(rows[:, 3], torch.arange(8.0))
+    assert torch.equal(links.to_dense(), torch.eye(3))
+
+
 def test_buffers_made_in_inference_mode_may_be_scored_outside_of_it():
     with torch.inference_mode():
         model = Watching(network()).eval()

@@ -79,7 +79,7 @@ def keeping_buffers(model: nn.Module) -> Iterator[None]:
         tensor(0)
     """
     kept = [
-        (module, name, buffer, buffer.detach().clone())
+        (module, name, buffer, None if _is_expanded(buffer) else buffer.detach().clone())
         for module in model.modules()
         if not _keeps_buffers(module)
         for name, buffer in module.named_buffers(recurse=False)
@@ -92,9 +92,19 @@ def keeping_buffers(model: nn.Module) -> Iterator[None]:
             for module, name, buffer, before in kept:
                 if getattr(module, name, None) is not buffer:
                     setattr(module, name, buffer)
+                if before is None:
+                    continue
                 if buffer.shape != before.shape:
                     buffer.resize_(before.shape)
                 buffer.data.copy_(before)  # past autograd: the values are those it knows
+
+
+def _is_expanded(tensor: Tensor) -> bool:
+    """Whether entries share memory, as `expand` makes them: torch lets nobody write to these."""
+    if tensor.layout is not torch.strided:
+        return False
+    sides = zip(tensor.shape, tensor.stride(), strict=True)
+    return any(size > 1 and stride == 0 for size, stride in sides)
 
 
 def _keeps_buffers(module: nn.Module) -> bool:
