@@ -1,10 +1,14 @@
 """Policies as text and as data files: round trips, sources, checksums, and refusals."""
 
 import hashlib
+import io
 import json
 import math
+import subprocess
+import tarfile
 from dataclasses import replace
 from importlib import resources
+from pathlib import Path
 
 import pytest
 import torch
@@ -250,6 +254,18 @@ def test_every_data_file_has_a_source_and_its_checksum():
         content = (folder / name).read_bytes()
         assert hashlib.sha256(content).hexdigest() == sums[name]
         assert json.loads(content)["source"]
+
+
+def test_a_checkout_with_windows_line_ends_has_the_same_bytes():
+    root, where = Path(__file__).parents[1], "src/divaug/policies/data"
+    if not (root / ".git").exists():
+        pytest.skip("a copy without history")
+    command = ["git", "-C", str(root), "-c", "core.autocrlf=true", "archive", "HEAD", where]
+    done = subprocess.run(command, capture_output=True, check=True)
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as tar:
+        read = {i.name.split("/")[-1]: tar.extractfile(i).read() for i in tar if i.isfile()}
+    sums = json.loads(read.pop("checksums.json"))
+    assert {name: hashlib.sha256(text).hexdigest() for name, text in read.items()} == sums
 
 
 def test_a_damaged_data_file_is_refused(tmp_path, monkeypatch):
