@@ -1,6 +1,7 @@
 """The command line: what it prints, what it writes, and how it refuses."""
 
 import importlib.util
+import os
 import re
 import shlex
 import subprocess
@@ -233,6 +234,18 @@ def test_python_dash_m_runs_the_command_and_a_closed_pipe_is_no_error():
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Space 'paper'")
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1251"])
+def test_an_output_that_has_no_code_for_a_sign_gets_an_escape(encoding):
+    done = subprocess.run(
+        [sys.executable, "-m", "divaug", "operations"],
+        capture_output=True,
+        check=True,
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+    )
+    assert b"\\xd7" in done.stdout
+    assert done.stderr == b""
 
 
 def test_the_library_needs_nothing_of_the_command_line():

@@ -20,6 +20,7 @@ from divaug.cli import (
     train,
 )
 from divaug.cli.signals import Stopped, first_process, left_to_the_first, stopping
+from divaug.training.voice import spell_unknown
 
 __all__ = ["EXPECTED", "app", "run"]
 
@@ -84,6 +85,7 @@ def run(arguments: list[str] | None = None) -> None:
     Args:
         arguments: the words after `divaug`; None for those of this process.
     """
+    spell_unknown()
     with stopping():
         try:
             _run(arguments)

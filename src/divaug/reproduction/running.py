@@ -15,6 +15,7 @@ from divaug.reproduction.store import read_store
 from divaug.reproduction.timing import tidy
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training.interruption import Interruption
+from divaug.training.voice import spell_unknown
 
 __all__ = ["Tally", "go_through"]
 
@@ -137,6 +138,7 @@ def _begin(job: Job, work: Work, known: Mapping[str, str]) -> BaseProcess:
 def _child(job: Job, work: Work, known: dict[str, str]) -> None:
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C is for the parent, which passes it on
+    spell_unknown()
     threading.Thread(target=_follow_parent, daemon=True).start()
     sys.exit(job.execute(work, Shelf(work.data, known)).code)
 

@@ -1,14 +1,25 @@
-"""Standard output that falls silent when nobody reads it any more."""
+"""Standard output that falls silent when nobody reads it, and spells what it has no code for."""
 
 import errno
+import io
 import os
 import sys
 from typing import Any
 
-__all__ = ["Voice"]
+__all__ = ["Voice", "spell_unknown"]
 
 # What a system says when the reader of a pipe, or a terminal, is gone.
 _GONE = (errno.EPIPE, errno.EIO)
+
+
+def spell_unknown() -> None:
+    """Print what standard output's encoding has no code for as an escape, as standard error does.
+
+    In a pipe or a file that encoding is often not UTF-8, on Windows above all: a name of a file, or
+    a × in a table, would end the command.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 class Voice:
