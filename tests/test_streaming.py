@@ -1,5 +1,8 @@
 """Streams: the same batches whatever the workers, processes or restarts."""
 
+import multiprocessing
+import os
+import signal
 from itertools import chain
 
 import numpy as np
@@ -48,6 +51,15 @@ def test_workers_change_nothing(files, num_workers):
         assert len(pairs) == 4
         for one, other in pairs:
             assert all(map(torch.equal, one, other))
+
+
+def test_ctrl_c_is_not_for_workers(files):
+    stream = Stream(files, 4, size=16, num_workers=2)
+    first = _indices(stream, 0)
+    for worker in multiprocessing.active_children():
+        os.kill(worker.pid, signal.SIGINT)
+        worker.join(0.5)
+    assert _indices(stream, 0) == first
 
 
 def test_start_resumes_in_the_middle_of_an_epoch(files):

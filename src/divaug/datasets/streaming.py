@@ -5,6 +5,7 @@ nor on the number of processes, and no global generator is read or advanced.
 """
 
 import os
+import signal
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -82,6 +83,7 @@ class Stream:
             num_workers=num_workers,
             persistent_workers=num_workers > 0,
             collate_fn=partial(_collate, (channels, size, size)),
+            worker_init_fn=_leave_ctrl_c,
             pin_memory=torch.cuda.is_available() if pin_memory is None else pin_memory,
             # Without a generator of its own the loader advances the global one at every epoch.
             generator=torch.Generator().manual_seed(0),
@@ -142,6 +144,15 @@ class _Decoded(TorchDataset[_Sample | _Unreadable]):
         except (ValueError, OSError) as error:
             return _Unreadable(str(error))
         return _Sample(image, int(self._labels[index]), index)
+
+
+def _leave_ctrl_c(_worker: int) -> None:
+    """In a worker: a terminal sends Ctrl-C to all processes, and it is for the first to decide.
+
+    A worker that was not forked has none of its parent's handlers. It would end, and with it a run
+    that waits for its images, before anything is saved.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _Batches:
