@@ -10,6 +10,7 @@ import struct
 import zlib
 from collections import Counter
 from importlib.resources import files as package_files
+from pathlib import Path, PureWindowsPath
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from divaug import datasets
-from divaug.datasets import Dataset, order
+from divaug.datasets import Dataset, _image_files, order
 from divaug.datasets._decode import decode
 from divaug.datasets._idx import read_idx
 from divaug.datasets._matfile import read_mat
@@ -690,6 +691,26 @@ def test_image_folder_with_train_and_val(tmp_path):
     pixels = data.train_images.double() / 255
     np.testing.assert_allclose(data.mean, pixels.mean((0, 2, 3)).numpy())
     np.testing.assert_allclose(data.std, pixels.std((0, 2, 3), correction=0).numpy())
+
+
+class OnWindows(PureWindowsPath):
+    """A folder as Windows has it: names that differ in capitals alone are equal, and sorted so."""
+
+    def is_dir(self):
+        return True
+
+
+def test_classes_and_images_have_the_same_order_on_windows(monkeypatch, tmp_path):
+    names, images = ["apple", "Banana"], ["x1.png", "x{}2.png", "X{}3.png"]
+    monkeypatch.setattr(Path, "iterdir", lambda _: map(OnWindows, names))
+    assert _image_files._class_names(tmp_path) == ("Banana", "apple")
+    ordered = []
+    for separator in "/\\":
+        found = [image.format(separator) for image in images]
+        monkeypatch.setattr(_image_files, "_images_below", lambda _, found=found: iter(found))
+        monkeypatch.setattr(os, "sep", separator)
+        ordered.append([found.index(path) for path in _image_files._list(tmp_path, "a").paths])
+    assert ordered == [[2, 1, 0]] * 2
 
 
 def test_image_folder_split_is_by_class_and_seed(tmp_path):

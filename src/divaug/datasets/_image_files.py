@@ -155,7 +155,8 @@ def _list_parts(root: Path, fraction: float, seed: int) -> tuple[tuple[str, ...]
 
 
 def _class_names(folder: Path, at_least: int = 2) -> tuple[str, ...]:
-    entries = sorted(folder.iterdir())
+    # By name: paths themselves are compared without regard to capitals on Windows.
+    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
     names = tuple(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
     if len(names) < at_least:
         loose = sum(_is_image(entry.name) for entry in entries)
@@ -172,7 +173,7 @@ def _list(folder: Path, present: Sequence[str], names: Sequence[str] | None = No
     paths: list[str] = []
     labels: list[int] = []
     for name in present:
-        found = sorted(_images_below(folder / name))
+        found = sorted(_images_below(folder / name), key=_with_slashes)
         if not found:
             raise ValueError(f"{folder / name} has no images; add some or remove the folder")
         paths += found
@@ -184,6 +185,11 @@ def _list(folder: Path, present: Sequence[str], names: Sequence[str] | None = No
 def _images_below(folder: Path) -> Iterator[str]:
     for where, _, files in os.walk(folder):
         yield from (os.path.join(where, file) for file in files if _is_image(file))  # noqa: PTH118
+
+
+def _with_slashes(path: str) -> str:
+    """What paths are sorted by: a backslash comes after capitals and digits, a slash before."""
+    return path.replace(os.sep, "/")
 
 
 def _is_image(name: str) -> bool:
