@@ -10,12 +10,14 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import divaug
+from divaug.reproduction import running
 from divaug.reproduction.estimates import Estimator, list_jobs
 from divaug.reproduction.examination import ExamineJob
 from divaug.reproduction.jobs import TrainJob, begun
@@ -626,6 +628,49 @@ def test_a_signal_that_comes_as_the_last_runs_end_is_not_forgotten(work, monkeyp
     assert tally.end is End.SIGINT
     assert not tally.failed, "a run that was interrupted has not failed"
     assert len(lines) == 2, "nothing further begins"
+
+
+@dataclass
+class Saving:
+    """A process that Ctrl-C has reached, and that takes a while to save."""
+
+    asked: list
+    left: int = 3
+    exitcode: int = End.SIGINT.code
+
+    def is_alive(self):
+        if self.left == 3:
+            signal.raise_signal(signal.SIGINT)
+        self.left -= 1
+        return self.left > 0
+
+    def join(self):
+        """It has ended."""
+
+    def terminate(self):
+        self.asked.append(self)
+
+
+@pytest.mark.parametrize("own_group", [True, False])
+def test_runs_that_ctrl_c_reaches_by_itself_are_left_to_save(work, monkeypatch, own_group):
+    """On Windows to terminate a process is to kill it."""
+    asked, tally = [], Tally()
+    monkeypatch.setattr("divaug.reproduction.running._OWN_GROUP", own_group)
+    monkeypatch.setattr("divaug.reproduction.running._begin", lambda *_: Saving(asked))
+    go_through([job_of("none")], replace(work, side_by_side=2), tally)
+    assert tally.end is End.SIGINT
+    assert len(asked) == own_group
+
+
+def test_a_run_without_a_parent_asks_itself_to_stop_as_every_system_can(monkeypatch):
+    """On Windows `os.kill` ends a process before it can save."""
+    parent = SimpleNamespace(join=lambda: None)
+    monkeypatch.setattr("multiprocessing.parent_process", lambda: parent)
+    monkeypatch.delattr(os, "kill")
+    with Interruption() as stop:
+        stop.listen()
+        running._follow_parent()
+    assert stop.signal == "SIGTERM"
 
 
 def test_runs_save_and_leave_when_their_parent_is_gone(work):

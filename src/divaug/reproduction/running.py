@@ -20,6 +20,9 @@ from divaug.training.voice import spell_unknown
 __all__ = ["Tally", "go_through"]
 
 _WAIT = 0.2
+# Whether runs have a group of their own, away from the terminal's Ctrl-C. On Windows they have not:
+# it reaches them too, and to terminate them there is to kill them while they save.
+_OWN_GROUP = hasattr(os, "setpgrp")
 
 
 @dataclass
@@ -116,7 +119,7 @@ def _side_by_side(
             # Before they are judged: a terminal's Ctrl-C may have ended them too.
             if stop.signal and not passed_on:  # once: a second signal would cut the saving short
                 passed_on, tally.end = True, End[stop.signal]
-                for _, process in running:
+                for _, process in running if _OWN_GROUP else ():
                     process.terminate()  # SIGTERM: the run saves and leaves
             for job, process in ended:
                 running.remove((job, process))
@@ -136,7 +139,7 @@ def _begin(job: Job, work: Work, known: Mapping[str, str]) -> BaseProcess:
 
 
 def _child(job: Job, work: Work, known: dict[str, str]) -> None:
-    if hasattr(os, "setpgrp"):
+    if _OWN_GROUP:
         os.setpgrp()  # Ctrl-C is for the parent, which passes it on
     spell_unknown()
     threading.Thread(target=_follow_parent, daemon=True).start()
@@ -148,7 +151,7 @@ def _follow_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)  # not os.kill, which on Windows does kill
 
 
 def _note_exit(job: Job, code: int | None, tally: Tally, say: Callable[[str], None]) -> None:
