@@ -191,6 +191,22 @@ def test_both_reporters_fall_silent(kind, seconds):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "DONE")
 
 
+@pytest.mark.parametrize("number", [errno.EPIPE, errno.EINVAL], ids=["POSIX", "Windows"])
+def test_a_reader_that_is_gone_is_no_trouble_on_any_system(monkeypatch, tmp_path, number):
+    with (tmp_path / "out").open("w", encoding="utf-8") as file:
+
+        class Gone(io.StringIO):
+            fileno = file.fileno
+
+            def write(self, _):
+                raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(sys, "stdout", Gone())
+        assert Voice().write("text") == 4
+        print("to nobody", file=file)
+    assert (tmp_path / "out").read_bytes() == b""
+
+
 def test_other_trouble_with_the_output_is_told(monkeypatch):
     class Full(io.StringIO):
         def write(self, _):

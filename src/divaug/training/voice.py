@@ -8,8 +8,8 @@ from typing import Any
 
 __all__ = ["Voice", "spell_unknown"]
 
-# What a system says when the reader of a pipe, or a terminal, is gone.
-_GONE = (errno.EPIPE, errno.EIO)
+# What a system says when the reader of a pipe, or a terminal, is gone; the last is Windows' word.
+_GONE = (errno.EPIPE, errno.EIO, errno.EINVAL)
 
 
 def spell_unknown() -> None:
