@@ -1,5 +1,6 @@
 """Every number carries the commit of the sources that made it, also those of a copy."""
 
+import os
 import subprocess
 
 import pytest
@@ -44,6 +45,17 @@ def test_changed_sources_are_marked_and_new_results_are_not(repository):
     (root / "results" / "b.json").write_text("2")
     assert checkout.commit(root) == git("rev-parse", "HEAD")
     (root / "src" / "a.py").write_text("2")
+    assert checkout.commit(root) == git("rev-parse", "HEAD") + "+changes"
+
+
+def test_a_changed_file_may_have_a_name_in_any_encoding(repository):
+    root, git = repository
+    git("config", "core.quotePath", "false")
+    try:
+        (root / "src" / os.fsdecode(b"\xe4.py")).write_text("1")
+    except (OSError, UnicodeError):
+        pytest.skip("file names are Unicode here")
+    git("add", "-A")
     assert checkout.commit(root) == git("rev-parse", "HEAD") + "+changes"
 
 

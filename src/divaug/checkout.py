@@ -59,10 +59,11 @@ def _told() -> str | None:
 
 
 def _git(root: Path, *words: str) -> str:
+    # Bytes: names of files, which may be in the answer, are in any encoding.
     done = subprocess.run(
-        ["git", "-C", str(root), *words], capture_output=True, text=True, check=True, timeout=10
+        ["git", "-C", str(root), *words], capture_output=True, check=True, timeout=10
     )
-    return done.stdout.strip()
+    return done.stdout.decode(errors="replace").strip()
 
 
 def processor() -> str:
