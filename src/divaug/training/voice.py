@@ -18,7 +18,9 @@ def spell_unknown() -> None:
     In a pipe or a file that encoding is often not UTF-8, on Windows above all: a name of a file, or
     a × in a table, would end the command.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+    # The second is Python's choice in the C locale: it writes names of files as they are, no more.
+    refusing = ("strict", "surrogateescape")
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in refusing:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
