@@ -9,7 +9,7 @@ from divaug.reproduction.methods import method
 from divaug.reproduction.outcomes import provenance
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import Absent, Column, Sheet, number
-from divaug.reproduction.summaries import Summary, summarize
+from divaug.reproduction.summaries import Summary, in_turn, summarize
 from divaug.training.clock import KINDS
 
 __all__ = ["durations_sheet", "time_alone", "undisturbed"]
@@ -84,5 +84,5 @@ def _row(run: RunRecord) -> dict[str, Any]:
         "seed": run.recipe.seed,
         "epochs": run.recipe.epochs,
         **{kind: run.time.get(kind) for kind in KINDS},
-        "whole": sum(run.time.values()),
+        "whole": in_turn(run.time.values()),
     }

@@ -18,6 +18,7 @@ from divaug.reporting.lines import Kept
 from divaug.reproduction.asked_network import AskedNetwork
 from divaug.reproduction.identity import cost_hash, measurement_hash, run_hash
 from divaug.reproduction.machines import machine_of, setting_of
+from divaug.reproduction.summaries import in_turn
 
 __all__ = [
     "CostRecord",
@@ -118,7 +119,7 @@ class RunRecord:
     @property
     def working_seconds(self) -> float:
         """Time of training, evaluations and checkpoints; every start builds and compiles anew."""
-        return sum(seconds for kind, seconds in self.time.items() if kind != "start_up")
+        return in_turn(seconds for kind, seconds in self.time.items() if kind != "start_up")
 
     @property
     def trained_diversity(self) -> float:

@@ -1,9 +1,15 @@
-"""Mean, spread, number and correlation: what stands in the tables."""
+"""Mean, spread, number and correlation: what stands in the tables.
+
+Sums and correlations are computed here, to the same bits with every Python: from 3.12 on `sum` and
+`statistics.correlation` round otherwise, and all tables would differ from those that are committed.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import correlation, fmean, stdev
+from functools import reduce
+from operator import add
+from statistics import fmean, stdev
 from typing import TypeAlias, TypeVar
 
 __all__ = [
@@ -14,6 +20,7 @@ __all__ = [
     "correlate",
     "correlate_by_seed",
     "differences",
+    "in_turn",
     "paired",
     "shared",
     "summarize",
@@ -57,6 +64,16 @@ class Summary:
     def __neg__(self) -> "Summary":
         """The same values with the other sign."""
         return Summary(-self.mean, self.std, self.n)
+
+
+def in_turn(values: Iterable[float]) -> float:
+    """The sum of values, each added to those before it and rounded.
+
+    Example:
+        >>> in_turn([0.1] * 10)
+        0.9999999999999999
+    """
+    return reduce(add, values, 0.0)
 
 
 def summarize(values: Iterable[float]) -> Summary | None:
@@ -133,7 +150,14 @@ def correlate(x: Sequence[float], y: Sequence[float]) -> Correlation:
     """Pearson's and Spearman's coefficients; None for fewer than three pairs or a constant."""
     if len(x) < 3 or len(set(x)) == 1 or len(set(y)) == 1:
         return Correlation(None, None, len(x))
-    return Correlation(correlation(x, y), correlation(_ranks(x), _ranks(y)), len(x))
+    return Correlation(_pearson(x, y), _pearson(_ranks(x), _ranks(y)), len(x))
+
+
+def _pearson(x: Sequence[float], y: Sequence[float]) -> float:
+    from_x, from_y = ([value - fmean(values) for value in values] for values in (x, y))
+    products = math.fsum(a * b for a, b in zip(from_x, from_y, strict=True))
+    squares = (math.fsum(a * a for a in apart) for apart in (from_x, from_y))
+    return products / math.sqrt(math.prod(squares))
 
 
 def correlate_by_seed(x: Sequence[BySeed], y: Sequence[BySeed]) -> dict[int, Correlation]:

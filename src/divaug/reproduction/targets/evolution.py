@@ -19,7 +19,7 @@ from divaug.reproduction.outcomes import (
 )
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
-from divaug.reproduction.summaries import BySeed, Summary, paired, summarize
+from divaug.reproduction.summaries import BySeed, Summary, in_turn, paired, summarize
 from divaug.reproduction.targets.base import Target, cells
 from divaug.reproduction.verdicts import Verdict, above_zero, both
 
@@ -64,7 +64,7 @@ def mean_probability(kept: Kept) -> float:
     """The mean probability over all operations that kept sub-policies hold."""
     total = sum(kept.drawn.values())
     held = [(kept.drawn[n], p) for n, p in kept.probability.items() if kept.drawn[n]]
-    return sum(count * p for count, p in held) / total if total else math.nan
+    return in_turn(count * p for count, p in held) / total if total else math.nan
 
 
 def _ends(run: RunRecord) -> tuple[list[Kept], list[Kept]]:
