@@ -177,6 +177,21 @@ def test_adapters_without_a_framework_import_none():
     assert not {"lightning", "transformers", "accelerate", "timm"} & set(done.stdout.split())
 
 
+def test_the_command_line_comes_without_what_only_some_commands_need():
+    """Whoever asks for help does not wait for the training and its tools."""
+    code = "import divaug.cli.app, sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(SOURCE.parent), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = set(done.stdout.split())
+    assert "divaug.cli.app" in found
+    assert not {"divaug.training", "divaug.reproduction", "matplotlib", "tensorboard"} & found
+
+
 def test_the_public_names_are_exactly_these():
     assert divaug.__all__ == PUBLIC
     assert all(hasattr(divaug, name) for name in PUBLIC)

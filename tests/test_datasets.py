@@ -967,6 +967,17 @@ def test_default_root_follows_the_environment(monkeypatch, tmp_path):
         datasets.load("cifar10")
 
 
+def test_a_user_without_a_home_is_told_what_to_do(monkeypatch):
+    def nowhere(_cls):
+        raise RuntimeError("Could not determine home directory.")
+
+    for variable in ("XDG_CACHE_HOME", "DIVAUG_DATA"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(Path, "home", classmethod(nowhere))
+    with pytest.raises(FileNotFoundError, match="--data, `root` or the variable DIVAUG_DATA"):
+        datasets.load("cifar10")
+
+
 def test_archive_without_the_folder_is_named(tmp_path):
     data = tar_gz({"other/file": b"x"})
     _, source = make_cifar({"a": {}, "test": {}}, ["x"], "labels")

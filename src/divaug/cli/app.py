@@ -20,7 +20,7 @@ from divaug.cli import (
     train,
 )
 from divaug.cli.signals import Stopped, first_process, left_to_the_first, stopping
-from divaug.training.voice import spell_unknown
+from divaug.spelling import spell_unknown
 
 __all__ = ["EXPECTED", "app", "run"]
 

@@ -51,7 +51,17 @@ def default_root() -> Path:
     if folder := os.environ.get("DIVAUG_DATA"):
         return Path(folder)
     cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "divaug"
+    return (Path(cache) if cache else _home() / ".cache") / "divaug"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:  # of a user that the system does not know, as in some containers
+        raise FileNotFoundError(
+            "there is no home folder to keep datasets in: say where they lie, with --data, `root` "
+            "or the variable DIVAUG_DATA."
+        ) from error
 
 
 def load(

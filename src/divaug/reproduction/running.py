@@ -14,8 +14,8 @@ from divaug.reproduction.jobs import Job
 from divaug.reproduction.store import read_store
 from divaug.reproduction.timing import tidy
 from divaug.reproduction.work import End, Shelf, Work
+from divaug.spelling import spell_unknown
 from divaug.training.interruption import Interruption
-from divaug.training.voice import spell_unknown
 
 __all__ = ["Tally", "go_through"]
 

@@ -1,27 +1,14 @@
-"""Standard output that falls silent when nobody reads it, and spells what it has no code for."""
+"""Standard output that falls silent when nobody reads it any more."""
 
 import errno
-import io
 import os
 import sys
 from typing import Any
 
-__all__ = ["Voice", "spell_unknown"]
+__all__ = ["Voice"]
 
 # What a system says when the reader of a pipe, or a terminal, is gone; the last is Windows' word.
 _GONE = (errno.EPIPE, errno.EIO, errno.EINVAL)
-
-
-def spell_unknown() -> None:
-    """Print what standard output's encoding has no code for as an escape, as standard error does.
-
-    In a pipe or a file that encoding is often not UTF-8, on Windows above all: a name of a file, or
-    a × in a table, would end the command.
-    """
-    # The second is Python's choice in the C locale: it writes names of files as they are, no more.
-    refusing = ("strict", "surrogateescape")
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in refusing:
-        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 class Voice:
