@@ -60,8 +60,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def keeping_buffers(model: nn.Module) -> Iterator[None]:
     """Put back the buffers that a model changes although it evaluates.
 
-    Torch's own layers change none then, so theirs are not copied: a network has hundreds. Others
-    do: the observers of quantisation-aware training, and whatever counts the images it has seen.
+    Torch's own layers and ours change none then, so theirs are not copied: a network has hundreds.
+    Others do: the observers of quantisation-aware training, and whatever counts images.
 
     Example:
         >>> class Counting(nn.Module):
@@ -109,7 +109,8 @@ def _is_expanded(tensor: Tensor) -> bool:
 
 def _keeps_buffers(module: nn.Module) -> bool:
     """Whether a module is known to change no buffer while it evaluates."""
-    return type(module).__module__.startswith("torch.nn.") or isinstance(module, _NormBase)
+    known = ("torch.nn.", "divaug.models.")
+    return type(module).__module__.startswith(known) or isinstance(module, _NormBase)
 
 
 def _has_own(module: nn.Module, others: tuple[str, ...]) -> bool:
