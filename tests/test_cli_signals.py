@@ -19,7 +19,9 @@ SOURCE = str(Path(divaug.__file__).parents[1])
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE}
 TRAIN = ["train", "demo-default", "--device", "cpu"]
 
-# The command line, with a part of the start-up that says when it is reached and takes for ever.
+# The command line, with a part of the start-up that says when it is reached and takes for ever. In
+# short naps: Python looks for signals between them, and one that came just before a nap waits for
+# its end.
 SLOW = """
 import sys, time
 from divaug import training
@@ -27,7 +29,8 @@ from divaug.training import provenance, step
 
 def wait(*_arguments, **_keywords):
     print("HERE", flush=True)
-    time.sleep(60)
+    for _ in range(1200):
+        time.sleep(0.05)
 
 {patch} = wait
 from divaug.cli import run
@@ -39,7 +42,8 @@ run(sys.argv[1:])
 SLOW_MODULE = """
 import time
 print("HERE", flush=True)
-time.sleep(60)
+for _ in range(1200):
+    time.sleep(0.05)
 """
 
 
