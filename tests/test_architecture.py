@@ -21,6 +21,7 @@ STAGES = (
     ("checks",),
     ("compilation",),
     ("modes",),
+    ("buffers",),
     ("tables",),
     ("data_files",),
     ("operations",),
@@ -164,31 +165,28 @@ def test_adapters_stand_on_the_core_and_nothing_stands_on_them():
         assert not any(name.split(".")[0] == "adapters" for name in imported(module)), module
 
 
-def test_adapters_without_a_framework_import_none():
-    code = "import divaug.adapters, sys; print(*sorted({n.split('.')[0] for n in sys.modules}))"
+def imported_with(module):
+    """All modules that a fresh interpreter has after one import."""
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": str(SOURCE.parent), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "divaug" in done.stdout.split()
-    assert not {"lightning", "transformers", "accelerate", "timm"} & set(done.stdout.split())
-
-
-def test_the_command_line_comes_without_what_only_some_commands_need():
-    """Whoever asks for help does not wait for the training and its tools."""
-    code = "import divaug.cli.app, sys; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", f"import {module}, sys; print(*sys.modules)"],
         env=os.environ | {"PYTHONPATH": str(SOURCE.parent), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=True,
     )
     found = set(done.stdout.split())
-    assert "divaug.cli.app" in found
+    assert module in found
+    return found
+
+
+def test_adapters_without_a_framework_import_none():
+    found = imported_with("divaug.adapters")
+    assert not {"lightning", "transformers", "accelerate", "timm"} & found
+
+
+def test_the_command_line_comes_without_what_only_some_commands_need():
+    """Whoever asks for help does not wait for the training and its tools."""
+    found = imported_with("divaug.cli.app")
     assert not {"divaug.training", "divaug.reproduction", "matplotlib", "tensorboard"} & found
 
 

@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.parameter import is_lazy
 
-__all__ = ["evaluating", "keeping_buffers"]
+__all__ = ["evaluating"]
 
 # Where `train` and `eval` only pass the mode on, and where they leave weights alone: a copy of all
 # weights in every step would cost each model of Hugging Face more than its memory is worth.
@@ -54,63 +52,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
                 module.training = mode
             for tensor, before in kept:
                 tensor.data.copy_(before)  # past autograd: the values are those it knows
-
-
-@contextmanager
-def keeping_buffers(model: nn.Module) -> Iterator[None]:
-    """Put back the buffers that a model changes although it evaluates.
-
-    Torch's own layers and ours change none then, so theirs are not copied: a network has hundreds.
-    Others do: the observers of quantisation-aware training, and whatever counts images.
-
-    Example:
-        >>> class Counting(nn.Module):
-        ...     def __init__(self):
-        ...         super().__init__()
-        ...         self.register_buffer("seen", torch.tensor(0))
-        ...
-        ...     def forward(self, x):
-        ...         self.seen += len(x)
-        ...         return x
-        >>> model = Counting()
-        >>> with keeping_buffers(model):
-        ...     _ = model(torch.zeros(3, 2))
-        >>> model.seen
-        tensor(0)
-    """
-    kept = [
-        (module, name, buffer, None if _is_expanded(buffer) else buffer.detach().clone())
-        for module in model.modules()
-        if not _keeps_buffers(module)
-        for name, buffer in module.named_buffers(recurse=False)
-        if not is_lazy(buffer)
-    ]
-    try:
-        yield
-    finally:
-        with torch.inference_mode():  # where also buffers that were made in it can be written to
-            for module, name, buffer, before in kept:
-                if getattr(module, name, None) is not buffer:
-                    setattr(module, name, buffer)
-                if before is None:
-                    continue
-                if buffer.shape != before.shape:
-                    buffer.resize_(before.shape)
-                buffer.data.copy_(before)  # past autograd: the values are those it knows
-
-
-def _is_expanded(tensor: Tensor) -> bool:
-    """Whether entries share memory, as `expand` makes them: torch lets nobody write to these."""
-    if tensor.layout is not torch.strided:
-        return False
-    sides = zip(tensor.shape, tensor.stride(), strict=True)
-    return any(size > 1 and stride == 0 for size, stride in sides)
-
-
-def _keeps_buffers(module: nn.Module) -> bool:
-    """Whether a module is known to change no buffer while it evaluates."""
-    known = ("torch.nn.", "divaug.models.")
-    return type(module).__module__.startswith(known) or isinstance(module, _NormBase)
 
 
 def _has_own(module: nn.Module, others: tuple[str, ...]) -> bool:

@@ -8,9 +8,10 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import parametrize
 
+from divaug.buffers import keeping_buffers
 from divaug.checks import check_whole
 from divaug.compilation import outside_graphs
-from divaug.modes import evaluating, keeping_buffers
+from divaug.modes import evaluating
 
 __all__ = ["check_model", "dtype_of", "logits_of", "score"]
 
