@@ -62,11 +62,13 @@ def test_stages_take_numbers_of_numpy():
     policy = policies.PBA(total_epochs=np.int64(20))
     numpys = {"seed": np.int64(3), "step": np.int64(4), "epoch": np.int64(5)}
     pythons = {"seed": 3, "step": 4, "epoch": 5}
-    found, _ = divaug.expand(IMAGES, np.int64(2), policy, **numpys)
-    assert torch.equal(found, divaug.expand(IMAGES, 2, policy, **pythons)[0])
+    # 4 · 100 and 4 · 64 would not fit into eight bits.
+    found, _ = divaug.expand(IMAGES, np.int8(100), policy, **numpys)
+    assert torch.equal(found, divaug.expand(IMAGES, 100, policy, **pythons)[0])
     del numpys["epoch"], pythons["epoch"]
-    found = divaug.select(PROBS, np.int64(2), **numpys)
-    assert torch.equal(found, divaug.select(PROBS, 2, **pythons))
+    many = PROBS.repeat(1, 8, 1)
+    found = divaug.select(many, np.int8(64), **numpys)
+    assert torch.equal(found, divaug.select(many, 64, **pythons))
     assert divaug.score(network(), IMAGES[:, None], chunk_size=np.int64(3)).shape == (4, 1, 5)
     turned = operations.apply(IMAGES, "Rotate", np.float32(30))
     assert torch.equal(turned, operations.apply(IMAGES, "Rotate", 30.0))

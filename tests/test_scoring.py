@@ -6,6 +6,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.nn.parameter import UninitializedBuffer
 
 from divaug import score
 from tests.reference.small_models import OUTPUTS, Wrapped, network, same, state
@@ -111,16 +112,20 @@ def test_buffers_that_change_also_in_evaluation_mode_are_as_they_were(training):
     assert (int(fresh.seen), float(fresh.largest), fresh.means.shape) == (0, -1.0, (0,))
 
 
-def test_buffers_that_were_expanded_or_are_sparse_are_left_alone():
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_buffers_that_were_expanded_are_sparse_or_not_there_yet():
     class Placing(nn.Module):
         def __init__(self):
             super().__init__()
             self.register_buffer("rows", torch.arange(8.0)[:, None].expand(8, 8))
-            self.register_buffer("links", torch.eye(3).to_sparse())
+            self.register_buffer("links", torch.eye(3).to_sparse_coo())
+            self.register_buffer("rules", torch.eye(3).to_sparse_csr())
+            self.register_buffer("later", UninitializedBuffer())
             self.inner = network()
 
         def forward(self, images):
             self.rows = self.rows + 1
+            self.links = 2 * self.links
             return self.inner(images + self.links.to_dense().sum())
 
     model = Placing()

@@ -34,7 +34,7 @@ def keeping_buffers(model: nn.Module) -> Iterator[None]:
         tensor(0)
     """
     kept = [
-        (module, name, buffer, None if _is_expanded(buffer) else buffer.detach().clone())
+        (module, name, buffer, buffer.detach().clone() if _can_be_written(buffer) else None)
         for module in model.modules()
         if not _keeps_buffers(module)
         for name, buffer in module.named_buffers(recurse=False)
@@ -43,23 +43,28 @@ def keeping_buffers(model: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        with torch.inference_mode():  # where also buffers that were made in it can be written to
-            for module, name, buffer, before in kept:
-                if getattr(module, name, None) is not buffer:
-                    setattr(module, name, buffer)
-                if before is None:
-                    continue
-                if buffer.shape != before.shape:
-                    buffer.resize_(before.shape)
-                buffer.data.copy_(before)  # past autograd: the values are those it knows
+        for module, name, buffer, before in kept:
+            if getattr(module, name, None) is not buffer:
+                setattr(module, name, buffer)
+            if before is None:
+                continue
+            if buffer.shape != before.shape:
+                buffer.resize_(before.shape)
+            # Past autograd, which knows these values, and inference mode, which lets nobody write.
+            buffer.data.copy_(before)
 
 
-def _is_expanded(tensor: Tensor) -> bool:
-    """Whether entries share memory, as `expand` makes them: torch lets nobody write to these."""
+def _can_be_written(tensor: Tensor) -> bool:
+    """Whether a model can have written to it.
+
+    Where entries share memory, as `expand` makes them, torch lets nobody write. Sparse ones are
+    replaced.
+    """
     if tensor.layout is not torch.strided:
         return False
-    sides = zip(tensor.shape, tensor.stride(), strict=True)
-    return any(size > 1 and stride == 0 for size, stride in sides)
+    return all(
+        stride or size < 2 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
 
 
 def _keeps_buffers(module: nn.Module) -> bool:
