@@ -29,6 +29,7 @@ REST = [
     "test_magnitude.py",
     "test_operations_further.py",
     "test_photometric.py",
+    "test_following.py",
 ]
 # The tests most likely to notice come first: most mutants then cost little but the start.
 FIRST = {
@@ -39,6 +40,7 @@ FIRST = {
     "execution.py": "test_operations_laws.py",
     "magnitude.py": "test_magnitude.py",
     "table.py": "test_operations_errors.py",
+    "nearest.py": "test_following.py",
 }
 
 MUTANTS: dict[str, list[tuple[str, str]]] = {
@@ -166,10 +168,11 @@ MUTANTS: dict[str, list[tuple[str, str]]] = {
     ],
     "table.py": [
         ('"bits", 1.0, 8.0', '"bits", 0.0, 8.0'),
-        ('"degrees", -360.0', '"degrees", -180.0'),
+        ('"degrees", 360.0', '"degrees", 180.0'),
         ('"threshold", 0.0, 256.0', '"threshold", 0.0, 255.0'),
         ("8.0, whole=True", "8.0"),
-        ("_strength(geometry.translate_x)", "_strength(geometry.translate_y)"),
+        ("geometry.translate_x,", "geometry.translate_y,"),
+        ("most, moving=transform)", "most)"),
     ],
     "further.py": [
         ("images.flip(3)", "images.flip(2)"),
@@ -182,6 +185,13 @@ MUTANTS: dict[str, list[tuple[str, str]]] = {
         ("left >= 1", "left >= 0"),
         ("(side - 1) // 2", "side // 2"),
         ("pixels.to(torch.float64)", "pixels.to(torch.float32)"),
+        ("Operation(name, transform, moving=transform)", "Operation(name, transform)"),
+        ("_crop(images, pixels, pick)", "_crop(images, pixels, resample)"),
+    ],
+    "nearest.py": [
+        ("device=images.device) + 1)", "device=images.device))"),
+        ("start.to(torch.int64)[:, None] + middle", "middle"),
+        ("div(2 * size,", "div(2 * size - 1,"),
     ],
     "resampling.py": [
         ("center - reach + 0.5", "center - reach"),

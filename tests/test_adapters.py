@@ -17,6 +17,7 @@ from torch.utils.data.distributed import DistributedSampler
 import divaug.adapters.loader
 from divaug import DivAug, policies
 from divaug.adapters import AugmentedLoader, Fields, Numbered
+from divaug.default_augmentation import cifar10
 from divaug.views import Views
 
 
@@ -144,11 +145,32 @@ def test_with_numbers_the_place_in_the_batch_does_not_matter():
         ({"keep": (None,)}, r"`keep\[0\]` must be a position or a key"),
         ({"keep": 2}, r"`keep` must be a tuple.*write keep=\(2,\)"),
         ({"images": "x", "labels": "y", "keep": "mask"}, r"got 'mask'.*write keep=\('mask',\)"),
+        ({"masks": 2, "fill": 255}, r"`masks` must be a tuple.*write masks=\(2,\)"),
+        ({"masks": (2, 2), "fill": 255}, "must be different ones"),
+        ({"masks": (2,), "keep": (2,), "fill": 255}, "must be different ones"),
+        ({"masks": (2,)}, "`masks` and `fill` go together.*such as fill=255"),
+        ({"fill": 255}, "`masks` and `fill` go together"),
     ],
 )
 def test_fields_that_cannot_be(fields, message):
     with pytest.raises((TypeError, ValueError), match=message):
         Fields(**fields)
+
+
+@pytest.mark.parametrize("labels", [1, None])
+def test_masks_move_with_their_images(labels):
+    images = images_of(3)
+    masks, depth = torch.arange(3 * 256).view(3, 16, 16), torch.rand(3, 1, 16, 16)
+    batch = [images, torch.arange(3), masks, depth, torch.arange(3) + 7]
+    fields = Fields(0, labels, index=4, masks=(2, 3), fill=-1)
+    out = fields.augment(Views(policies.Uniform(), cifar10(), 2), batch)
+    by_hand = Views(policies.Uniform(), cifar10(), 2)
+    by_hand(images, index=batch[4])
+    assert (out[2] == -1).any()
+    assert torch.equal(out[2], by_hand.follow(masks, fill=-1))
+    assert torch.equal(out[3], by_hand.follow(depth, fill=-1))
+    assert out[1].tolist() == [0, 0, 1, 1, 2, 2]
+    assert len(out) == 4
 
 
 def test_a_missing_field_is_named_with_those_there_are():
@@ -160,6 +182,8 @@ def test_a_missing_field_is_named_with_those_there_are():
         Fields(index=2).augment(Shown(), (images_of(1), torch.zeros(1)))
     with pytest.raises(ValueError, match=r"`keep` must name fields.*\[0, 1\], got \(5,\)"):
         Fields(keep=(5,)).augment(Shown(), (images_of(1), torch.zeros(1)))
+    with pytest.raises(ValueError, match=r"`masks` must name fields.*\[0, 1\], got \(5,\)"):
+        Fields(masks=(5,), fill=0).augment(Shown(), (images_of(1), torch.zeros(1)))
 
 
 def test_numbers_that_were_left_as_a_list():

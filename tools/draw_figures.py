@@ -1,17 +1,22 @@
-"""Draw the pictures of README and docs anew: operations, and candidates of a trained network."""
+"""Draw the pictures of README and docs anew: operations, masks, candidates of a trained network."""
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
-from divaug import recipes
+import torch
+from torch import Tensor
+
+from divaug import DefaultAugmentation, policies, recipes
 from divaug.cli import app
 from divaug.figures.candidates import draw_candidates
-from divaug.figures.canvas import save_picture, to_picture
+from divaug.figures.canvas import Page, save_picture, to_picture
 from divaug.figures.scene import DAY, scene
 from divaug.reporting import read_run
 from divaug.reporting.choosing import choose_candidates
 from divaug.training import train
 from divaug.training.progress import Silent
+from divaug.views import Views
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 
@@ -23,6 +28,52 @@ def draw_operations(folder: Path) -> None:
     app(
         args=["preview", str(small), "--out", str(IMAGES / "operations.png")], standalone_mode=False
     )
+
+
+BLACK = (0, 0, 0)
+# The landscape with one of its parts in black: where it differs, that part is.
+PARTS = (
+    replace(DAY, hills=(BLACK, BLACK, BLACK)),
+    replace(DAY, meadow=(BLACK, BLACK)),
+    replace(DAY, wall=BLACK, roof=BLACK, window=BLACK),
+    replace(DAY, tree=(BLACK, BLACK)),
+)
+# Sky, hills, meadow, house, trees; and where there is nothing.
+COLORS = (
+    (154, 197, 232),
+    (120, 132, 150),
+    (112, 170, 80),
+    (214, 92, 62),
+    (34, 92, 60),
+    (255, 255, 255),
+)
+
+
+def _classes(side: int) -> Tensor:
+    """Sky, hills, meadow, house and trees of the landscape as classes `[side,side]`."""
+    picture, mask = scene(side, DAY), torch.zeros(side, side, dtype=torch.uint8)
+    for number, palette in enumerate(PARTS, 1):
+        other = scene(side, palette)
+        mask[(other.int() - picture.int()).abs().amax(0) > 24] = number
+    return mask
+
+
+def draw_masks() -> None:
+    """Write masks.png: views of the landscape, and what its mask becomes with each."""
+    side, gap, views = 96, 6, 6
+    image, mask = scene(side, DAY), _classes(side)
+    scaled = DefaultAugmentation((0.0,) * 3, (1.0,) * 3, padding=12, flip=0.5)
+    augment = Views(policies.Uniform(), scaled, views, seed=1)
+    shown, _ = augment(image[None])
+    images = [image, *(shown * 255).round().to(torch.uint8)]
+    masks = [mask, *augment.follow(mask[None], fill=len(COLORS) - 1)]
+    colors = torch.tensor(COLORS, dtype=torch.uint8)
+    page = Page.blank((views + 1) * (side + gap) - gap, 2 * side + gap)
+    for place, (view, moved) in enumerate(zip(images, masks, strict=True)):
+        left = place * (side + gap)
+        page.paste(view, left, 0, side, side)
+        page.paste(colors[moved.long()].permute(2, 0, 1), left, side + gap, side, side)
+    save_picture(page.picture, IMAGES / "masks.png")
 
 
 def draw_choice(folder: Path) -> None:
@@ -37,9 +88,10 @@ def draw_choice(folder: Path) -> None:
 
 
 def main() -> None:
-    """Write docs/images/*.png; the second takes a minute of training."""
+    """Write docs/images/*.png; the last takes a minute of training."""
     with tempfile.TemporaryDirectory() as folder:
         draw_operations(Path(folder))
+        draw_masks()
         draw_choice(Path(folder))
 
 

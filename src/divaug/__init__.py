@@ -8,6 +8,7 @@ from divaug import default_augmentation, operations, policies
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import affinity, loss_diversity, variance_diversity
 from divaug.expansion import expand, replay
+from divaug.following import follow
 from divaug.plugin import DivAug
 from divaug.scoring import score
 from divaug.selection import select
@@ -23,6 +24,7 @@ __all__ = [
     "affinity",
     "default_augmentation",
     "expand",
+    "follow",
     "loss_diversity",
     "operations",
     "policies",

@@ -53,6 +53,9 @@ class Augmenter(Protocol):
     ) -> tuple[Tensor, Tensor | None]:
         """Images `[B·views,C,H,W]` and labels `[B·views,…]`, image-major."""
 
+    def follow(self, masks: Tensor, *, fill: float) -> Tensor:
+        """Masks `[B,…,H,W]` moved as the images of the last call: `[B·views,…]`."""
+
     def record(self) -> Record:
         """What was kept since the last reset."""
 
@@ -162,6 +165,10 @@ class _Centre(Views):
         check_batch(images)
         middle = self._default.center_crop(images).contiguous()
         return super().__call__(middle, labels, index=index, epoch=epoch)
+
+    def follow(self, masks: Tensor, *, fill: float) -> Tensor:
+        """Cut masks as the images of the last call were cut."""
+        return super().follow(self._default.center_crop(masks), fill=fill)
 
 
 def _published(settings: Settings) -> str:

@@ -19,6 +19,7 @@ from divaug.photometric import (
     jitter_in_groups,
     photograph,
 )
+from divaug.random_crop import crop_and_pick
 from divaug.randomness import Purpose, Stream, below, uniform
 
 __all__ = [
@@ -117,19 +118,19 @@ class DefaultAugmentation:
         return (side, side) if side else (height, width)
 
     def center_crop(self, images: Tensor) -> Tensor:
-        """The centre of images `[N,C,H,W]`, of the size that finished candidates have.
+        """The centre of images `[...,H,W]`, of the size that finished candidates have.
 
         What a network is shown of images that are not augmented.
 
         Raises:
             ValueError: the images are smaller than that.
         """
-        height, width = images.shape[2:]
+        height, width = images.shape[-2:]
         tall, wide = self.output_size(height, width)
         top, left = (height - tall) // 2, (width - wide) // 2
         if top < 0 or left < 0:
             raise ValueError(f"images of {height}×{width} are smaller than {tall}×{wide}.")
-        return images[:, :, top : top + tall, left : left + wide]
+        return images[..., top : top + tall, left : left + wide]
 
     def scale_and_bias(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Normalised value = byte · scale + bias, per channel."""
@@ -191,6 +192,15 @@ class DefaultDraws:
             self.photometric.rows(start, stop) if self.photometric else None,
         )
 
+    def chosen(self, row: Tensor, kept: Tensor) -> "DefaultDraws":
+        """Those of some candidates: of image `row` [B,1], the ones that `kept` [B,S] numbers."""
+        return DefaultDraws(
+            self.offset[row, kept],
+            self.flip[row, kept],
+            self.center[row, kept],
+            self.photometric.chosen(row, kept) if self.photometric else None,
+        )
+
     def apart(self) -> "DefaultDraws":
         """The same for candidates that are images of their own: `[B·E,1]`."""
         return DefaultDraws(
@@ -225,6 +235,18 @@ def finish(
         mask = square_mask(draws.center.to(torch.int64), side, *images.shape[2:])
         value.masked_fill_(mask[:, None], 0.0)
     out.copy_(value)
+
+
+def place(images: Tensor, default: DefaultAugmentation, draws: DefaultDraws) -> Tensor:
+    """Put the pixels of uint8 `images` [n,C,H,W] where `finish` puts them, none changed or mixed.
+
+    Where the padding comes in it is black.
+    """
+    if default.photometric and draws.photometric:
+        images = crop_and_pick(images, draws.photometric.box, default.photometric.size)
+    if default.padding or default.flip:
+        images = _crop_and_flip(images, draws.offset, draws.flip, default.padding)
+    return images
 
 
 def _crop_and_flip(images: Tensor, offset: Tensor, flip: Tensor, padding: int) -> Tensor:

@@ -19,7 +19,7 @@ from divaug.randomness import Stream, check_index, check_seed, check_step
 from divaug.rendering import Renderer, draw, draw_in_kernel, render, render_in_kernels
 from divaug.subpolicies import SubPolicies, check_partners
 
-__all__ = ["check_pool", "expand", "replay"]
+__all__ = ["check_pool", "expand", "renderer_for", "replay"]
 
 _UNIVERSAL = Uniform()
 _SIXTEEN = tuple(TABLE.values())
@@ -89,11 +89,11 @@ def expand(
         policy or _UNIVERSAL, default, stream, num_candidates, size, partners, epoch
     )
     kind = (dtype or torch.float32) if default else torch.uint8
-    run = _renderer(backend, subpolicies)
+    run = renderer_for(subpolicies, backend)
     return run(originals, subpolicies, default, draws, shared, kind, channels_last), subpolicies
 
 
-def _renderer(backend: str | None, subpolicies: SubPolicies) -> Renderer:
+def renderer_for(subpolicies: SubPolicies, backend: str | None) -> Renderer:
     """What turns these sub-policies into pixels: kernels know the sixteen operations only."""
     if subpolicies.operations == _SIXTEEN:  # the same objects: no need to look at their names
         triton = kernels.use_triton(backend, subpolicies.device)
@@ -142,7 +142,7 @@ def replay(
     check_partners(
         subpolicies.partner, len(shared), "pass the `pool` that `subpolicies` were drawn with."
     )
-    run = _renderer(backend, subpolicies)
+    run = renderer_for(subpolicies, backend)
     return run(originals, subpolicies, None, None, shared, torch.uint8, False)
 
 

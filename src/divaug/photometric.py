@@ -88,6 +88,11 @@ class PhotometricDraws:
         parts = (self.box, self.factor, self.order, self.shift)
         return PhotometricDraws(*(part[start:stop].flatten(0, 1) for part in parts))
 
+    def chosen(self, row: Tensor, kept: Tensor) -> "PhotometricDraws":
+        """Those of some candidates: of image `row` [B,1], the ones that `kept` [B,S] numbers."""
+        parts = (self.box, self.factor, self.order, self.shift)
+        return PhotometricDraws(*(part[row, kept] for part in parts))
+
     def apart(self) -> "PhotometricDraws":
         """The same for candidates that are images of their own: `[B·E,1]`."""
         parts = (self.box, self.factor, self.order, self.shift)

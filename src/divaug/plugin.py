@@ -133,8 +133,22 @@ class DivAug:
             index=index,
             backend=self.source.backend if rule.kernel is not None else None,
         )
-        self.source.finish(subpolicies, chosen, probs)
+        self.source.finish(images, index, subpolicies, chosen, probs)
         return _take(candidates, chosen, self.source.channels_last), repeated
+
+    @outside_graphs
+    def follow(self, masks: Tensor, *, fill: float) -> Tensor:
+        """Move masks as the images of the last call were moved.
+
+        Args:
+            masks: `[B,H,W]` or `[B,C,H,W]` of any dtype, of the size of those images.
+            fill: what a mask has where no pixel of its image is, such as the class that a loss
+                ignores.
+
+        Returns:
+            `[B·S,…]` in the order of the views; see `divaug.follow`.
+        """
+        return self.source.follow(masks, fill)
 
     def record(self) -> Record:
         """What was kept since the last `reset_record`; waits for the device."""

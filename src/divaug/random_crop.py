@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from divaug.constants import constant
+from divaug.operations.nearest import pick
 from divaug.operations.resampling import PRECISION, resample
 from divaug.randomness import Purpose, Stream, below, uniform
 
-__all__ = ["crop_and_resize", "draw_boxes"]
+__all__ = ["crop_and_pick", "crop_and_resize", "draw_boxes"]
 
 TRIES = 10
 # Every device must draw the same numbers, and `exp` differs in its last bits between devices:
@@ -82,6 +83,12 @@ def crop_and_resize(images: Tensor, box: Tensor, size: int) -> Tensor:
     # every step of such sums costs it a launch.
     run = _by_taps if images.device.type == "cpu" else _by_products
     return run(images, box, size)
+
+
+def crop_and_pick(images: Tensor, box: Tensor, size: int) -> Tensor:
+    """Crop `images` [n,C,H,W] to `box` [n,4] and resize: every pixel is the nearest one."""
+    top, left, h, w = box.unbind(1)
+    return pick(pick(images, 3, left, w, size), 2, top, h, size)
 
 
 def _by_taps(images: Tensor, box: Tensor, size: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -12,10 +13,11 @@ from torch.utils.data import get_worker_info
 from divaug.checks import check_whole
 from divaug.default_augmentation import DefaultAugmentation, plain
 from divaug.expansion import check_pool, expand
+from divaug.following import check_masks, move
 from divaug.kernels import check_backend
 from divaug.operations.checks import check_images
 from divaug.policies import Policy
-from divaug.randomness import check_seed
+from divaug.randomness import Stream, check_index, check_seed
 from divaug.records import Record, Sums
 from divaug.subpolicies import SubPolicies
 
@@ -24,6 +26,23 @@ __all__ = ["Source", "check_batch", "check_dtype", "repeat_labels"]
 
 # Steps are counted in int64.
 _LAST_STEP = 2**63 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Last:
+    """What masks need to follow the views of the last call.
+
+    Args:
+        subpolicies: `[B,E,K]`.
+        chosen: `[B,S]`, what was kept of them; None for all.
+        index: the samples' numbers, as given.
+        size: height and width of the images.
+    """
+
+    subpolicies: SubPolicies
+    chosen: Tensor | None
+    index: Tensor | None
+    size: tuple[int, int]
 
 
 class Source:
@@ -63,6 +82,10 @@ class Source:
         self.backend = backend
         self.step = torch.zeros((), dtype=torch.int64, device="cpu")
         self.sums: Sums | None = None
+        self._last: _Last | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_last": None}  # a copy has augmented nothing
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # torch hands a CPU tensor to another process as memory that both write to.
@@ -98,11 +121,18 @@ class Source:
         )
 
     def finish(
-        self, subpolicies: SubPolicies, chosen: Tensor | None = None, probs: Tensor | None = None
+        self,
+        images: Tensor,
+        index: Tensor | None,
+        subpolicies: SubPolicies,
+        chosen: Tensor | None = None,
+        probs: Tensor | None = None,
     ) -> None:
         """Note what was kept and go on to the next step.
 
         Args:
+            images: the originals.
+            index: the samples' numbers.
             subpolicies: `[B,E,K]`.
             chosen: `[B,S]`, what was kept of them; None for all.
             probs: `[B,E,D]`, the predictions the choice was made by; None where nobody asked.
@@ -112,7 +142,30 @@ class Source:
         sums.add(subpolicies, chosen)
         if probs is not None and chosen is not None:
             sums.add_diversity(probs, chosen)
+        self._last = _Last(subpolicies, chosen, index, (images.shape[2], images.shape[3]))
         self.step += 1
+
+    def follow(self, masks: Tensor, fill: float) -> Tensor:
+        """Masks `[B,…,H,W]` moved as the views of the last call were: `[B·S,…]`."""
+        last = self._last
+        if last is None:
+            raise ValueError("there is nothing to follow: augment the masks' images first.")
+        check_masks(masks, len(last.subpolicies), last.subpolicies.device)
+        if tuple(masks.shape[-2:]) != last.size:
+            raise ValueError(
+                f"`masks` must have the size of their images, {last.size[0]} × {last.size[1]}, got "
+                f"{masks.shape[-2]} × {masks.shape[-1]}; enlarge them to the nearest pixel first."
+            )
+        subpolicies, draws = last.subpolicies, None
+        if self.default is not None:
+            numbers = check_index(last.index, len(masks), masks.device)
+            stream = Stream(self.seed, self.step - 1, numbers)
+            draws = self.default.draw(stream, self.num_candidates, last.size)
+        if last.chosen is not None:
+            row = torch.arange(len(masks), device=masks.device)[:, None]
+            subpolicies = subpolicies[row, last.chosen]
+            draws = None if draws is None else draws.chosen(row, last.chosen)
+        return move(masks, subpolicies, self.default, draws, fill, self.backend).flatten(0, 1)
 
     def _sums_for(self, subpolicies: SubPolicies) -> Sums:
         """The totals, on the device of the sub-policies."""
@@ -167,6 +220,7 @@ class Source:
             raise ValueError(f"`step` must be at most {_LAST_STEP}, got {step}.")
         self.seed = check_seed(state["seed"])
         self.step.fill_(step)
+        self._last = None  # drawn with another step
 
 
 @lru_cache(maxsize=2)
@@ -232,5 +286,12 @@ def repeat_labels(labels: Tensor | None, images: Tensor, views: int) -> Tensor |
     if len(labels) != len(images):
         raise ValueError(
             f"`labels` must have one entry per image, got {len(labels)} for {len(images)}."
+        )
+    if labels.ndim > 2 and labels.shape[-2:] == images.shape[-2:]:
+        raise ValueError(
+            f"`labels` must be [B] or [B,D], got {tuple(labels.shape)}, of the images' size: masks "
+            "must move as their images do; leave them out, and then call "
+            "augment.follow(masks, fill=255), or name them to an adapter: Fields(masks=..., "
+            "fill=255)."
         )
     return labels.repeat_interleave(views, 0)

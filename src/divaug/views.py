@@ -81,8 +81,13 @@ class Views:
         repeated = repeat_labels(labels, images, self.views)
         dtype = self.dtype or torch.float32
         candidates, subpolicies = self.source.candidates(images, index, epoch, dtype)
-        self.source.finish(subpolicies)
+        self.source.finish(images, index, subpolicies)
         return candidates.flatten(0, 1), repeated
+
+    @outside_graphs
+    def follow(self, masks: Tensor, *, fill: float) -> Tensor:
+        """Move masks as the images of the last call were moved; see `DivAug.follow`."""
+        return self.source.follow(masks, fill)
 
     def record(self) -> Record:
         """What was applied since the last `reset_record`; waits for the device."""

@@ -1,4 +1,4 @@
-"""`Fields`: where a batch has its images, its labels and its samples' numbers."""
+"""`Fields`: where a batch has its images, its labels, its masks and its samples' numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Batch = Any
 
 @dataclass(frozen=True)
 class Fields:
-    """Where a batch has its images, its labels and its samples' numbers.
+    """Where a batch has its images, its labels, its masks and its samples' numbers.
 
     Args:
         images: position in a tuple or list, or key of a mapping.
@@ -28,28 +28,31 @@ class Fields:
         index: of the samples' numbers, which `Numbered` adds; None where there are none. They are
             used and then left out of the batch, so that a loop sees what it always saw.
         keep: of what is to be left as it is though it has as many entries as there are images.
+        masks: of what lies over the images, `[B,H,W]` or `[B,C,H,W]`, and is to move with them.
+        fill: what masks have where no pixel of their images is; given with `masks`.
 
     Example:
         >>> Fields("pixel_values", "labels", index="index")
-        Fields(images='pixel_values', labels='labels', index='index', keep=())
+        Fields(images='pixel_values', labels='labels', index='index', keep=(), masks=(), fill=None)
     """
 
     images: Field = 0
     labels: Field | None = 1
     index: Field | None = None
     keep: tuple[Field, ...] = ()
+    masks: tuple[Field, ...] = ()
+    fill: float | None = None
 
     def __post_init__(self) -> None:
         roles = {"images": self.images, "labels": self.labels, "index": self.index}
-        if not isinstance(self.keep, tuple | list):
-            raise TypeError(
-                f"`keep` must be a tuple of positions or keys, got {self.keep!r}; for a single one "
-                f"write keep=({self.keep!r},)."
+        lists = self._listed("keep") | self._listed("masks")
+        if bool(self.masks) != (self.fill is not None):
+            raise ValueError(
+                "`masks` and `fill` go together: say what masks have where no pixel of their "
+                f"images is, such as fill=255; got masks={self.masks!r} and fill={self.fill!r}."
             )
-        object.__setattr__(self, "keep", tuple(self.keep))
-        kept = {f"keep[{place}]": at for place, at in enumerate(self.keep)}
         absent = {name for name in ("labels", "index") if roles[name] is None}
-        given = {name: at for name, at in (roles | kept).items() if name not in absent}
+        given = {name: at for name, at in (roles | lists).items() if name not in absent}
         for name, at in given.items():
             if isinstance(at, bool) or not isinstance(at, int | str):
                 raise TypeError(
@@ -63,13 +66,25 @@ class Fields:
         if len(set(given.values())) < len(given):
             raise ValueError(f"fields must be different ones, got {given}.")
 
+    def _listed(self, name: str) -> dict[str, Field]:
+        """The fields of a role that several may have, each by its place in it; kept as a tuple."""
+        fields = getattr(self, name)
+        if not isinstance(fields, tuple | list):
+            raise TypeError(
+                f"`{name}` must be a tuple of positions or keys, got {fields!r}; for a single one "
+                f"write {name}=({fields!r},)."
+            )
+        object.__setattr__(self, name, tuple(fields))
+        return {f"{name}[{place}]": at for place, at in enumerate(fields)}
+
     def augment(self, augment: Augmenter, batch: Batch, *, epoch: int | None = None) -> Batch:
         """The batch, augmented: a tuple of a tuple, a list of a list, a dictionary of a mapping.
 
-        Images and labels are what the augmenter returns. Everything else that has an entry for
-        each image (tensors, lists and tuples, also those within) is repeated image by image, as
-        labels are; what has none is left as it is. A list of as many tensors as there are images
-        is one entry for each of them, unless each of its tensors has itself an entry for each.
+        Images and labels are what the augmenter returns, and masks have moved as their images
+        have. Everything else that has an entry for each image (tensors, lists and tuples, also
+        those within) is repeated image by image, as labels are; what has none is left as it is. A
+        list of as many tensors as there are images is one entry for each of them, unless each of
+        its tensors has itself an entry for each.
 
         Args:
             augment: `DivAug`, `Views` or another augmenter.
@@ -94,6 +109,8 @@ class Fields:
         )
         own = {self.images: images} | ({} if self.labels is None else {self.labels: labels})
         own |= {at: parts[at] for at in self.keep}
+        if self.fill is not None:
+            own |= {at: augment.follow(parts[at], fill=self.fill) for at in self.masks}
         done = {
             at: own[at] if at in own else _repeated(part, len(originals), augment.views)
             for at, part in parts.items()
@@ -129,8 +146,9 @@ class Fields:
                     f"the batch has no {name} at {at!r}, it has {there}; {remedy}. Batches of "
                     "several loaders cannot be augmented at once, nor one batch twice."
                 )
-        if not set(self.keep) <= set(there):
-            raise ValueError(f"`keep` must name fields of the batch, {there}, got {self.keep}.")
+        for name, fields in (("keep", self.keep), ("masks", self.masks)):
+            if not set(fields) <= set(there):
+                raise ValueError(f"`{name}` must name fields of the batch, {there}, got {fields}.")
 
 
 #: Images and labels, as most loaders give them.

@@ -4,9 +4,12 @@ They are not among the sixteen and have no kernels: policies add them as anybody
 of their own. All work on any device, with Pillow's arithmetic, and never ask the host.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
+from divaug.operations.nearest import pick
 from divaug.operations.resampling import resample
 from divaug.operations.table import TABLE, Operation
 
@@ -60,19 +63,35 @@ def crop_bilinear(images: Tensor, pixels: Tensor) -> Tensor:
     The box is rounded as Pillow rounds it, halves to even. Where that leaves nothing of the shorter
     side, as many whole pixels are cut as leave one or two.
     """
+    return _crop(images, pixels, resample)
+
+
+def crop_nearest(images: Tensor, pixels: Tensor) -> Tensor:
+    """As `crop_bilinear`, but every pixel is the nearest one: what masks can follow."""
+    return _crop(images, pixels, pick)
+
+
+def _crop(images: Tensor, pixels: Tensor, resize: Callable[..., Tensor]) -> Tensor:
     height, width = images.shape[2:]
     side = min(height, width)
     asked = pixels.to(torch.float64)  # in float32 a difference could become a half
     left = (side - asked).round() - asked.round()
     cut = torch.where(left >= 1, asked, asked.clamp(max=float((side - 1) // 2)))
     start = cut.round()
-    across = resample(images, 3, start, (width - cut).round() - start, width)
-    return resample(across, 2, start, (height - cut).round() - start, height)
+    across = resize(images, 3, start, (width - cut).round() - start, width)
+    return resize(across, 2, start, (height - cut).round() - start, height)
+
+
+def _flip(name: str, function: Callable[[Tensor], Tensor]) -> Operation:
+    def transform(images: Tensor, *_: Tensor) -> Tensor:
+        return function(images)
+
+    return Operation(name, transform, moving=transform)
 
 
 _ALL = (
-    Operation("FlipLR", lambda images, *_: flip_lr(images)),
-    Operation("FlipUD", lambda images, *_: flip_ud(images)),
+    _flip("FlipLR", flip_lr),
+    _flip("FlipUD", flip_ud),
     Operation("Blur", lambda images, *_: blur(images)),
     Operation("Smooth", lambda images, *_: smooth(images)),
     Operation(
@@ -81,6 +100,7 @@ _ALL = (
         "pixels",
         0.0,
         4096.0,
+        moving=lambda images, pixels, _center, _partner: crop_nearest(images, pixels),
     ),
 )
 

@@ -30,6 +30,9 @@ class Operation:
         whole: whether the argument must be a whole number.
         needs_center: whether a place `[n,2]` (y, x) is drawn with it.
         needs_partner: whether a second image is drawn with it.
+        moving: how it moves pixels, for masks to follow: as `transform`, but every pixel of the
+            result is one of the image or, where none belongs, black; None where pixels stay in
+            their places.
     """
 
     name: str
@@ -40,11 +43,14 @@ class Operation:
     whole: bool = False
     needs_center: bool = False
     needs_partner: bool = False
+    moving: Transformation | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise ValueError(f"`name` must be a text that is not empty, got {self.name!r}.")
-        _check_transform(self.name, self.transform)
+        _check_transform(self.name, "transform", self.transform)
+        if self.moving is not None:
+            _check_transform(self.name, "moving", self.moving)
         for end in ("low", "high"):
             value = getattr(self, end)
             if isinstance(value, bool) or not isinstance(value, Real):
@@ -61,11 +67,11 @@ class Operation:
         return self.unit is not None
 
 
-def _check_transform(name: str, transform: object) -> None:
+def _check_transform(name: str, field: str, transform: object) -> None:
     """Refuse what cannot be called with the four arguments of a `Transformation`."""
     wanted = "a function (images, argument, center, partner) -> images"
     if not callable(transform):
-        raise TypeError(f"`transform` of {name} must be {wanted}, got {transform!r}.")
+        raise TypeError(f"`{field}` of {name} must be {wanted}, got {transform!r}.")
     try:
         signature = inspect.signature(transform)
     except ValueError:  # written in C, it does not tell
@@ -74,7 +80,7 @@ def _check_transform(name: str, transform: object) -> None:
         signature.bind(*range(4))
     except TypeError:
         raise TypeError(
-            f"`transform` of {name} must be {wanted}, got one that takes {signature}; it has to "
+            f"`{field}` of {name} must be {wanted}, got one that takes {signature}; it has to "
             "take all four, also those that it does not use: lambda images, *_: ..."
         ) from None
 
@@ -87,6 +93,14 @@ def _strength(function: Callable[[Tensor, Tensor], Tensor]) -> Transformation:
     return lambda images, argument, _center, _partner: function(images, argument)
 
 
+def _move(
+    name: str, function: Callable[[Tensor, Tensor], Tensor], unit: str, most: float
+) -> Operation:
+    # Nearest sampling: what moves the pixels of an image moves those of a mask.
+    transform = _strength(function)
+    return Operation(name, transform, unit, -most, most, moving=transform)
+
+
 def _enhance(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> Operation:
     return Operation(name, _strength(function), "factor", 0.0, 10.0)
 
@@ -94,11 +108,11 @@ def _enhance(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> Operati
 # Limits: coordinates must stay inside Pillow's fixed-point range (see MAX_SIDE in checks.py), a
 # factor of 10 saturates every image, and Pillow 13 refuses to posterize to 0 bits.
 _ALL = (
-    Operation("ShearX", _strength(geometry.shear_x), "shear factor", -2.0, 2.0),
-    Operation("ShearY", _strength(geometry.shear_y), "shear factor", -2.0, 2.0),
-    Operation("TranslateX", _strength(geometry.translate_x), "pixels", -16384.0, 16384.0),
-    Operation("TranslateY", _strength(geometry.translate_y), "pixels", -16384.0, 16384.0),
-    Operation("Rotate", _strength(geometry.rotate), "degrees", -360.0, 360.0),
+    _move("ShearX", geometry.shear_x, "shear factor", 2.0),
+    _move("ShearY", geometry.shear_y, "shear factor", 2.0),
+    _move("TranslateX", geometry.translate_x, "pixels", 16384.0),
+    _move("TranslateY", geometry.translate_y, "pixels", 16384.0),
+    _move("Rotate", geometry.rotate, "degrees", 360.0),
     Operation("AutoContrast", _plain(tone.autocontrast)),
     Operation("Invert", _plain(tone.invert)),
     Operation("Equalize", _plain(tone.equalize)),

@@ -1,0 +1,209 @@
+"""`follow`: what lies over an image, such as a mask of classes, goes where its pixels go.
+
+Not the masks are put through the operations but the numbers of the pixels: an image in which each
+pixel says, in its three bytes, which one it is. What comes out of the same executor says of every
+pixel of a candidate where it was, and masks of any kind are looked up there.
+"""
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from divaug.checks import real, whole
+from divaug.compilation import outside_graphs
+from divaug.constants import constant
+from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, place
+from divaug.expansion import renderer_for
+from divaug.operations.table import TABLE
+from divaug.randomness import Stream, check_index, check_seed, check_step
+from divaug.rendering import CHUNK_CANDIDATE_PIXELS
+from divaug.subpolicies import SubPolicies
+
+__all__ = ["check_masks", "follow", "move"]
+
+# Three bytes number that many pixels; 0 is none of them.
+_MOST_PIXELS = (1 << 24) - 1
+
+
+@outside_graphs
+def follow(
+    masks: Tensor,
+    subpolicies: SubPolicies,
+    default: DefaultAugmentation | None = None,
+    seed: int = 0,
+    index: Tensor | None = None,
+    *,
+    fill: float,
+    step: int | Tensor = 0,
+    backend: str | None = None,
+) -> Tensor:
+    """Move masks as `expand` moved the images they belong to.
+
+    Operations that move pixels (shears, translations, rotations), crops and flips move a mask
+    alike, to the nearest pixel; all others leave it as it is. Cutout hides pixels of the image and
+    SamplePairing mixes in another one: the mask stays that of the image.
+
+    Args:
+        masks: `[B,H,W]` or `[B,C,H,W]` of any dtype: classes, instances, depths.
+        subpolicies: `[B,E,K]`, what `expand` returned for the images.
+        default: what `expand` was given, as are `seed`, `index` and `step`: from them the default
+            augmentation is drawn once more.
+        seed: see `default`.
+        index: see `default`.
+        fill: what a mask has where no pixel of the image is, such as the class that a loss
+            ignores.
+        step: see `default`.
+        backend: "torch" or "triton" to force one; None to choose.
+
+    Returns:
+        `[B,E,H,W]` or `[B,E,C,H,W]`, in the dtype of `masks` and the size of the candidates.
+
+    Example:
+        >>> from divaug import expand, policies
+        >>> images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
+        >>> masks = torch.ones(2, 8, 8, dtype=torch.int64)
+        >>> _, subpolicies = expand(images, 4, policies.Single("Rotate", 1.0), seed=3)
+        >>> moved = follow(masks, subpolicies, seed=3, fill=255)
+        >>> moved.shape, moved.unique().tolist()
+        (torch.Size([2, 4, 8, 8]), [1, 255])
+    """
+    if not isinstance(subpolicies, SubPolicies) or subpolicies.operation.ndim != 3:
+        raise TypeError("`subpolicies` must be the SubPolicies [B,E,K] that `expand` returned.")
+    check_masks(masks, len(subpolicies), subpolicies.device)
+    draws = None
+    if default is not None:
+        numbers = check_index(index, len(masks), masks.device)
+        stream = Stream(check_seed(seed), check_step(step, masks.device), numbers)
+        draws = default.draw(stream, subpolicies.shape[1], (masks.shape[-2], masks.shape[-1]))
+    return move(masks, subpolicies, default, draws, fill, backend)
+
+
+def move(
+    masks: Tensor,
+    subpolicies: SubPolicies,
+    default: DefaultAugmentation | None,
+    draws: DefaultDraws | None,
+    fill: float,
+    backend: str | None,
+) -> Tensor:
+    """Move masks by sub-policies `[B,E,K]` and the draws of a default augmentation; see `follow`.
+
+    Memory beyond the result is bounded by a chunk of candidates, as in `expand`.
+    """
+    _check_fill(fill, masks.dtype)
+    B, E = subpolicies.shape[:2]
+    height, width = masks.shape[-2:]
+    size = default.output_size(height, width) if default else (height, width)
+    planes = math.prod(masks.shape[1:-2])
+    flat = masks.reshape(B, 1, planes, height * width)
+    out = masks.new_empty((B, E, planes, math.prod(size)))
+    pixels = max(height * width, math.prod(size)) * max(1, planes)
+    chunk = max(1, CHUNK_CANDIDATE_PIXELS // (E * pixels))
+    for start in range(0, B, chunk):
+        rows = slice(start, min(start + chunk, B))
+        where = _sources((height, width), subpolicies[rows], default, draws, rows, backend)
+        place_of = where.clamp(min=0).expand(-1, -1, planes, -1)
+        taken = flat[rows].expand(-1, E, -1, -1).gather(3, place_of)
+        out[rows] = taken.masked_fill_(where < 0, fill)
+    return out.view(B, E, *masks.shape[1:-2], *size)
+
+
+def _sources(
+    size: tuple[int, int],
+    subpolicies: SubPolicies,
+    default: DefaultAugmentation | None,
+    draws: DefaultDraws | None,
+    rows: slice,
+    backend: str | None,
+) -> Tensor:
+    """Which pixel every pixel of the candidates was: int64 `[b,E,1,pixels]`, −1 for none."""
+    B, E = subpolicies.shape[:2]
+    originals = _numbered(*size, subpolicies.device).expand(B, -1, -1, -1).contiguous()
+    moving = _moving_alone(subpolicies)
+    run = renderer_for(moving, backend)
+    candidates = run(originals, moving, None, None, originals, torch.uint8, False).flatten(0, 1)
+    if default is not None and draws is not None:
+        candidates = place(candidates, default, draws.rows(rows.start, rows.stop))
+    low, middle, high = candidates.flatten(2).to(torch.int64).unbind(1)
+    numbers = low + (middle << 8) + (high << 16) - 1
+    return numbers.view(B, E, 1, -1)
+
+
+@lru_cache(maxsize=8)
+def _numbered(height: int, width: int, device: torch.device) -> Tensor:
+    """An image whose pixels say which they are: their numbers from 1 on, low byte first."""
+    number = torch.arange(1, height * width + 1, device=device)
+    bytes_of = torch.stack([number & 255, (number >> 8) & 255, number >> 16])
+    return bytes_of.to(torch.uint8).view(1, 3, height, width)
+
+
+def _moving_alone(subpolicies: SubPolicies) -> SubPolicies:
+    """The same sub-policies without the operations that leave pixels in their places."""
+    # Those beyond the sixteen are run one by one: behind the last that moves, none need be.
+    every = subpolicies.operations
+    last = max((i for i, operation in enumerate(every) if operation.moving), default=0)
+    operations = every[: max(last + 1, len(TABLE))]
+    moves = constant(
+        tuple(operation.moving is not None for operation in every),
+        subpolicies.device,
+        torch.bool,
+    )
+    moved = (subpolicies.operation >= 0) & moves[subpolicies.operation.clamp(min=0).long()]
+    return replace(
+        subpolicies,
+        operation=torch.where(moved, subpolicies.operation, -1),
+        partner=torch.zeros_like(subpolicies.partner),
+        operations=tuple(
+            operation
+            if operation.moving in (None, operation.transform)
+            else replace(operation, transform=operation.moving)
+            for operation in operations
+        ),
+    )
+
+
+def check_masks(masks: object, count: int, device: torch.device) -> None:
+    """Refuse what cannot lie over `count` images on that device."""
+    if not isinstance(masks, Tensor):
+        raise TypeError(
+            f"`masks` must be a tensor [B,H,W] or [B,C,H,W], got {type(masks).__name__}; stack "
+            "those of a batch with torch.stack."
+        )
+    if masks.ndim not in (3, 4):
+        raise ValueError(
+            f"`masks` must be [B,H,W] or [B,C,H,W], got shape {tuple(masks.shape)}; for a single "
+            "mask pass masks[None]."
+        )
+    if len(masks) != count:
+        raise ValueError(f"`masks` must be one for each of {count} images, got {len(masks)}.")
+    if masks.device != device:
+        raise ValueError(
+            f"`masks` are on {masks.device} and the images were on {device}; move them there."
+        )
+    if masks.dtype.is_complex:
+        raise TypeError(f"`masks` must hold real numbers, got {masks.dtype}.")
+    if masks.shape[-1] * masks.shape[-2] > _MOST_PIXELS:
+        raise ValueError(
+            f"`masks` must have at most {_MOST_PIXELS:,} pixels, got {masks.shape[-2]} × "
+            f"{masks.shape[-1]}."
+        )
+
+
+def _check_fill(fill: object, dtype: torch.dtype) -> None:
+    """Refuse what the masks cannot hold."""
+    if isinstance(fill, bool) and dtype == torch.bool:
+        return
+    if real(fill) is None:
+        raise TypeError(f"`fill` must be a number, such as 255, got {fill!r}.")
+    if dtype.is_floating_point:
+        return
+    low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    number = whole(fill)
+    if number is None or not low <= number <= high:
+        raise ValueError(
+            f"`fill` must be a whole number in [{low}, {high}] for masks of {dtype}, got {fill!r}; "
+            "convert the masks first, for instance with masks.long()."
+        )
