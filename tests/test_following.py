@@ -230,6 +230,20 @@ def test_chunks_do_not_matter(monkeypatch, chunk):
     assert torch.equal(follow(masks, subpolicies, PADDED, fill=IGNORED), expected)
 
 
+def test_what_was_made_in_inference_mode_serves_outside_of_it():
+    following._numbered.cache_clear()
+    augment, masks = Views(GEOMETRY, num_views=2), torch.rand(1, 12, 12)
+    with torch.inference_mode():
+        augment(IMAGES[:1])
+        inside = augment.follow(masks, fill=0)
+    learned = masks.clone().requires_grad_()
+    outside = augment.follow(learned, fill=0)
+    assert torch.equal(outside, inside)
+    outside.sum().backward()
+    shown = augment.follow(positions(12, 12, 1), fill=-1) >= 0
+    assert learned.grad.sum() == shown.sum()
+
+
 def test_no_images():
     _, subpolicies = expand(torch.zeros(0, 3, 8, 8, dtype=torch.uint8), 4)
     assert follow(torch.zeros(0, 8, 8), subpolicies, PADDED, fill=0).shape == (0, 4, 8, 8)

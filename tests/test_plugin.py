@@ -11,7 +11,16 @@ import torch.nn.functional as F
 from torch import nn
 
 import divaug
-from divaug import DivAug, default_augmentation, expand, policies, score, select, variance_diversity
+from divaug import (
+    DivAug,
+    default_augmentation,
+    expand,
+    follow,
+    policies,
+    score,
+    select,
+    variance_diversity,
+)
 from divaug.augmenters import Views
 from divaug.expansion import replay
 from divaug.operations import OPERATIONS
@@ -369,14 +378,18 @@ def test_inside_a_compiled_step(kind, backend):
     torch._dynamo.reset()
 
 
-@pytest.mark.parametrize("part", ["expand", "replay", "select", "score"])
+@pytest.mark.parametrize("part", ["expand", "replay", "follow", "last", "select", "score"])
 def test_of_the_parts_inside_a_compiled_function_nothing_is_compiled(part):
     candidates, subpolicies = expand(IMAGES, 4)
     model = network()
     probs = score(model, candidates)
+    augment = DivAug(model, 4, 2, default=default_augmentation.cifar10())
+    augment(IMAGES)
     calls = {
         "expand": lambda: expand(IMAGES, 4)[0],
         "replay": lambda: replay(IMAGES, subpolicies),
+        "follow": lambda: follow(IMAGES, subpolicies, fill=0),
+        "last": lambda: augment.follow(IMAGES, fill=0),
         "select": lambda: select(probs, 2),
         "score": lambda: score(model, candidates),
     }

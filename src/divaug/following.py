@@ -105,7 +105,7 @@ def move(
     for start in range(0, B, chunk):
         rows = slice(start, min(start + chunk, B))
         where = _sources((height, width), subpolicies[rows], default, draws, rows, backend)
-        place_of = where.clamp(min=0).expand(-1, -1, planes, -1)
+        place_of = where.clamp(min=0).to(torch.int64).expand(-1, -1, planes, -1)
         taken = flat[rows].expand(-1, E, -1, -1).gather(3, place_of)
         out[rows] = taken.masked_fill_(where < 0, fill)
     return out.view(B, E, *masks.shape[1:-2], *size)
@@ -119,7 +119,7 @@ def _sources(
     rows: slice,
     backend: str | None,
 ) -> Tensor:
-    """Which pixel every pixel of the candidates was: int64 `[b,E,1,pixels]`, −1 for none."""
+    """Which pixel every pixel of the candidates was: int32 `[b,E,1,pixels]`, −1 for none."""
     B, E = subpolicies.shape[:2]
     originals = _numbered(*size, subpolicies.device).expand(B, -1, -1, -1).contiguous()
     moving = _moving_alone(subpolicies)
@@ -127,8 +127,8 @@ def _sources(
     candidates = run(originals, moving, None, None, originals, torch.uint8, False).flatten(0, 1)
     if default is not None and draws is not None:
         candidates = place(candidates, default, draws.rows(rows.start, rows.stop))
-    low, middle, high = candidates.flatten(2).to(torch.int64).unbind(1)
-    numbers = low + (middle << 8) + (high << 16) - 1
+    low, middle, high = candidates.flatten(2).unbind(1)
+    numbers = high.to(torch.int32).mul_(256).add_(middle).mul_(256).add_(low).sub_(1)
     return numbers.view(B, E, 1, -1)
 
 
