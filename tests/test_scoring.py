@@ -112,6 +112,74 @@ def test_buffers_that_change_also_in_evaluation_mode_are_as_they_were(training):
     assert (int(fresh.seen), float(fresh.largest), fresh.means.shape) == (0, -1.0, (0,))
 
 
+class NeverEvaluates(nn.BatchNorm2d):
+    def forward(self, images):
+        return F.batch_norm(images, self.running_mean, self.running_var, training=True)
+
+
+class KeepsItTraining(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.norm, self.inner = nn.BatchNorm2d(3), inner
+
+    def forward(self, images):
+        self.norm.train()
+        return self.inner(self.norm(images))
+
+
+class MakesBuffers(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+        self.register_buffer("later", None)
+        self.register_buffer("gone", torch.ones(2), persistent=False)
+
+    def forward(self, images):
+        self.later = images.mean(0)
+        self.register_buffer("new", images.mean(), persistent=False)
+        if "gone" in self._buffers:
+            del self.gone
+            self.__dict__["gone"] = 3  # no longer a buffer
+        return self.inner(images)
+
+
+def _counting(inner):
+    model = nn.Sequential(nn.Identity(), inner)
+    model.register_buffer("seen", torch.tensor(0))
+    model.register_forward_hook(lambda module, _inputs, _out: module.seen.add_(1) and None)
+    return model
+
+
+MEDDLING = {
+    "a BatchNorm of one's own": lambda: nn.Sequential(NeverEvaluates(3), network()),
+    "a layer put into training mode": lambda: KeepsItTraining(network()),
+    "a hook": lambda: _counting(network()),
+    "buffers made and removed": lambda: MakesBuffers(network()),
+}
+
+
+@pytest.mark.parametrize("name", MEDDLING)
+def test_models_that_meddle_with_their_buffers_are_as_they_were(name):
+    model = MEDDLING[name]()
+    before = [(n, id(b), None if b is None else b.clone()) for m in model.modules()
+              for n, b in m._buffers.items()]  # fmt: skip
+    passing = [set(module._non_persistent_buffers_set) for module in model.modules()]
+    keys = list(model.state_dict())
+    for _ in range(2):
+        score(model, CANDIDATES, chunk_size=7)
+        after = [(n, b) for m in model.modules() for n, b in m._buffers.items()]
+        assert [(n, id(b)) for n, b in after] == [(n, i) for n, i, _ in before]
+        assert all(old is None or torch.equal(new, old)
+                   for (_, new), (_, _, old) in zip(after, before, strict=True))  # fmt: skip
+        assert [set(m._non_persistent_buffers_set) for m in model.modules()] == passing
+        assert list(model.state_dict()) == keys
+
+
+def test_a_model_of_known_layers_has_no_buffer_copied(monkeypatch):
+    monkeypatch.setattr(torch, "_foreach_copy_", lambda *_: pytest.fail("copied"))
+    score(network(), CANDIDATES)
+
+
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 def test_buffers_that_were_expanded_are_sparse_or_not_there_yet():
     class Placing(nn.Module):

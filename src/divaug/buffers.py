@@ -1,22 +1,24 @@
 """Buffers that are afterwards as they were, of a model that changes them while it evaluates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.parameter import is_lazy
 
 __all__ = ["keeping_buffers"]
+
+_KNOWN = ("torch.nn.", "divaug.models.")
 
 
 @contextmanager
 def keeping_buffers(model: nn.Module) -> Iterator[None]:
     """Put back the buffers that a model changes although it evaluates.
 
-    Torch's own layers and ours change none then, so theirs are not copied: a network has hundreds.
-    Others do: the observers of quantisation-aware training, and whatever counts images.
+    Torch's own layers and ours change none then, so a model that is made of them alone is left
+    alone. Others may do what they like, also with the layers within: the observers of
+    quantisation-aware training, whatever counts images, a BatchNorm that never evaluates.
 
     Example:
         >>> class Counting(nn.Module):
@@ -33,34 +35,73 @@ def keeping_buffers(model: nn.Module) -> Iterator[None]:
         >>> model.seen
         tensor(0)
     """
-    kept = [
-        (module, name, buffer, buffer.detach().clone() if _can_be_written(buffer) else None)
-        for module in model.modules()
-        if not _keeps_buffers(module)
-        for name, buffer in module.named_buffers(recurse=False)
-        if not is_lazy(buffer)
+    modules = list(model.modules())
+    if all(map(_keeps_buffers, modules)):
+        yield
+        return
+    tables = [_Table(module) for module in modules]
+    buffers = [each for module in modules for each in module.buffers(recurse=False)]
+    buffers = [
+        each for each in {id(each): each for each in buffers}.values() if _can_be_written(each)
     ]
+    copies = [torch.empty_like(each) for each in buffers]
+    _copy(copies, buffers)
     try:
         yield
     finally:
-        for module, name, buffer, before in kept:
-            if getattr(module, name, None) is not buffer:
-                setattr(module, name, buffer)
-            if before is None:
-                continue
+        for table in tables:
+            table.put_back()
+        for buffer, before in zip(buffers, copies, strict=True):
             if buffer.shape != before.shape:
                 buffer.resize_(before.shape)
-            # Past autograd, which knows these values, and inference mode, which lets nobody write.
-            buffer.data.copy_(before)
+        _copy(buffers, copies)
+
+
+class _Table:
+    """Which buffers a module has, by name; one may be none, to be made later."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        self._buffers = dict(module._buffers.items())
+        self._passing = set(module._non_persistent_buffers_set)
+
+    def put_back(self) -> None:
+        """Give the module the same ones again, and no others."""
+        module = self._module
+        if all(
+            name in self._buffers and buffer is self._buffers[name]
+            for name, buffer in module._buffers.items()
+        ) and len(module._buffers) == len(self._buffers):
+            return
+        for name in self._buffers:
+            module.__dict__.pop(name, None)
+        module._buffers.clear()
+        module._buffers.update(self._buffers)
+        module._non_persistent_buffers_set = self._passing
+
+
+def _copy(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
+    """Write all of them at once, of each kind: a network has hundreds.
+
+    Past autograd, which knows these values, and inference mode, which lets nobody write.
+    """
+    kinds: dict[object, tuple[list[Tensor], list[Tensor]]] = {}
+    for target, source in zip(targets, sources, strict=True):
+        kind = (type(source), source.device, source.dtype)
+        mine, theirs = kinds.setdefault(kind, ([], []))
+        mine.append(target.data)
+        theirs.append(source.data)
+    for mine, theirs in kinds.values():
+        torch._foreach_copy_(mine, theirs)
 
 
 def _can_be_written(tensor: Tensor) -> bool:
     """Whether a model can have written to it.
 
     Where entries share memory, as `expand` makes them, torch lets nobody write. Sparse ones are
-    replaced.
+    replaced, and lazy ones are not there yet.
     """
-    if tensor.layout is not torch.strided:
+    if is_lazy(tensor) or tensor.layout is not torch.strided:
         return False
     return all(
         stride or size < 2 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
@@ -69,5 +110,5 @@ def _can_be_written(tensor: Tensor) -> bool:
 
 def _keeps_buffers(module: nn.Module) -> bool:
     """Whether a module is known to change no buffer while it evaluates."""
-    known = ("torch.nn.", "divaug.models.")
-    return type(module).__module__.startswith(known) or isinstance(module, _NormBase)
+    hooked = module._forward_hooks or module._forward_pre_hooks
+    return type(module).__module__.startswith(_KNOWN) and not hooked
