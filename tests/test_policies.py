@@ -176,6 +176,19 @@ def test_an_operation_of_your_own_is_drawn_and_applied():
     assert "Add(3)" in subpolicies[0, 0].describe()[0]
 
 
+@pytest.mark.parametrize("side", [4, 5])
+def test_an_operation_of_your_own_may_return_one_value_for_all_pixels(side):
+    def mean(images, *_):
+        return images.float().mean((1, 2, 3), keepdim=True).to(torch.uint8).expand_as(images)
+
+    policy = policies.Uniform(exclude=tuple(OPERATIONS), operations_per_subpolicy=1,
+                              extra=((Operation("Mean", mean), Range(0.0, 0.0, "")),))  # fmt: skip
+    images = torch.arange(2 * 3 * side**2).view(2, 3, side, side).to(torch.uint8)
+    candidates, subpolicies = expand(images, 20, policy)
+    applied = subpolicies.applied[:, :, 0, None, None, None]
+    assert torch.equal(candidates, torch.where(applied, mean(images)[:, None], images[:, None]))
+
+
 WRONG_RESULTS = {
     "shape": (
         lambda images: images[..., 1:],

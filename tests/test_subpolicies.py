@@ -2,7 +2,9 @@
 
 import json
 import math
+import pickle
 
+import numpy as np
 import pytest
 import torch
 
@@ -73,6 +75,18 @@ def test_the_operations_of_a_sub_policy_stay_together(key):
 def test_a_mask_over_the_operations_is_refused():
     with pytest.raises(IndexError, match="leading axes"):
         drawn()[torch.ones(6, 5, 2, dtype=torch.bool)]
+    with pytest.raises(IndexError, match="leading axes"):
+        drawn()[np.ones((6, 5, 2), dtype=bool)]
+    with pytest.raises(IndexError, match="leading axes"):
+        drawn()[[[[True, False]] * 5] * 6]
+
+
+def test_arrays_and_lists_index_as_tensors_do():
+    these, which = drawn(), torch.tensor([4, 0, 4])
+    assert these[which.tolist()].equal(these[which])
+    assert these[which.numpy(), 2].equal(these[which, 2])
+    kept = np.arange(30).reshape(6, 5) % 4 == 0
+    assert these[kept].equal(these[torch.from_numpy(kept)])
 
 
 def test_flatten_makes_one_leading_axis():
@@ -86,6 +100,7 @@ def test_flatten_makes_one_leading_axis():
 def test_concatenating_the_parts_gives_the_whole():
     these = drawn()
     assert SubPolicies.concatenate([these[:2], these[2:3], these[3:]]).equal(these)
+    assert SubPolicies.concatenate(these[i : i + 1] for i in range(6)).equal(these)
 
 
 def test_parts_of_different_tables_cannot_be_joined():
@@ -207,6 +222,35 @@ def test_wrong_text_is_refused_with_what_is_wrong():
         SubPolicies.from_json(changed(operations="Rotate"))
     with pytest.raises(ValueError, match=r"unknown operation \{\}"):
         SubPolicies.from_json(changed(operations=[{}]))
+    for name, value, kind in (
+        ("operation", 1.7, "whole numbers"),
+        ("partner", 0.5, "whole numbers"),
+        ("applied", 0.5, "true or false"),
+        ("applied", 7, "true or false"),
+    ):
+        with pytest.raises(ValueError, match=f"`{name}` must hold {kind}, got"):
+            SubPolicies.from_json(changed(**{name: [[[value] * 2] * 5] * 6}))
+
+
+class InWorker(torch.utils.data.Dataset):
+    """Draws in a worker, as the augmenters' own message advises."""
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, number):
+        index = torch.arange(3) + 3 * number
+        return expand(IMAGES[:3], 4, policies.Uniform("uda"), index=index)
+
+
+def test_they_come_back_from_other_processes_and_serve_as_before():
+    loader = torch.utils.data.DataLoader(InWorker(), batch_size=None, num_workers=1, timeout=60)
+    for (candidates, subpolicies), expected in zip(loader, InWorker(), strict=False):
+        assert torch.equal(candidates, expected[0])
+        assert subpolicies.equal(expected[1])
+        assert subpolicies.operations == expected[1].operations
+        assert torch.equal(replay_drawn(IMAGES[:3], subpolicies), candidates)
+    assert pickle.loads(pickle.dumps(drawn())).operations == tuple(TABLE.values())
 
 
 def test_wrong_files_are_refused_with_what_is_wrong(tmp_path):
@@ -260,3 +304,16 @@ def test_values_that_no_draw_could_give_are_refused_on_reading(field, value, mes
     cast = spoilt if field == "argument" else json.loads(json.dumps(spoilt).replace(".0", ""))
     with pytest.raises(ValueError, match=message):
         SubPolicies.from_json(json.dumps(content | {field: cast}))
+
+
+def test_part_of_a_bit_is_refused_on_reading():
+    images = torch.zeros(1, 3, 8, 8, dtype=torch.uint8)
+    content = json.loads(expand(images, 2, policies.Single("Posterize", 1.0))[1].to_json())
+    content["argument"] = [[[4.5], [4.0]]]
+    with pytest.raises(ValueError, match=r"Posterize must be a whole number of bits, got 4\.5"):
+        SubPolicies.from_json(json.dumps(content))
+
+
+def test_replaying_nothing_is_refused():
+    with pytest.raises(ValueError, match="at least one for each image, got E=0"):
+        replay_drawn(IMAGES, drawn()[:, :0])

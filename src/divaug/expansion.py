@@ -133,6 +133,8 @@ def replay(
         raise ValueError(
             f"`subpolicies` must be [B,E,K] with B={len(images)}, got {tuple(subpolicies.shape)}."
         )
+    if not subpolicies.shape[1]:
+        raise ValueError("`subpolicies` must hold at least one for each image, got E=0.")
     if subpolicies.device != images.device:
         raise ValueError(
             f"`subpolicies` are on {subpolicies.device} and `images` on {images.device}; move them "

@@ -2,11 +2,12 @@
 
 import json
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -78,7 +79,8 @@ class SubPolicies:
         return SubPolicies(**changed, operations=self.operations)
 
     def __getitem__(self, key: Any) -> "SubPolicies":
-        keys = key if isinstance(key, tuple) else (key,)
+        given = key if isinstance(key, tuple) else (key,)
+        keys = tuple(torch.as_tensor(k) if isinstance(k, list | np.ndarray) else k for k in given)
         leading = self.operation.ndim - 1
         axes = sum(_axes(k) for k in keys)
         if axes > leading or any(k is Ellipsis or k is None for k in keys):
@@ -100,8 +102,9 @@ class SubPolicies:
         return self._map(lambda tensor: tensor.flatten(0, leading - 1))
 
     @staticmethod
-    def concatenate(parts: Sequence["SubPolicies"]) -> "SubPolicies":
+    def concatenate(parts: Iterable["SubPolicies"]) -> "SubPolicies":
         """Join along the first axis; all parts must share one table of operations."""
+        parts = list(parts)
         if not parts:
             raise ValueError("`parts` must hold at least one batch of sub-policies.")
         names = {part.names for part in parts}
@@ -202,9 +205,15 @@ def _read(name: str, values: Any, shape: Any) -> Tensor:
         raise ValueError(f"`shape` must be a list of whole numbers, got {shape!r}.")
     whole = (*shape, 2) if name == "center" else tuple(shape)
     try:
-        return torch.tensor(values, dtype=_DTYPES[name], device="cpu").view(whole)
+        found = torch.tensor(values, dtype=_DTYPES[name], device="cpu").view(whole)
+        as_written = torch.tensor(values, dtype=torch.float64, device="cpu").view(whole)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"`{name}` must be nested lists of shape {whole}: {error}") from error
+    # Converting cuts fractions off, and makes truth of any number.
+    if not found.is_floating_point() and not torch.equal(found.to(torch.float64), as_written):
+        kind = "true or false" if found.dtype == torch.bool else "whole numbers"
+        raise ValueError(f"`{name}` must hold {kind}, got {values!r}.")
+    return found
 
 
 def _table(names: Any, extra: Sequence[Operation]) -> tuple[Operation, ...]:
@@ -279,6 +288,12 @@ def _check_arguments(operation: Operation, values: Tensor) -> None:
         raise ValueError(
             f"`argument` of {operation.name} must lie in [{operation.low:g}, {operation.high:g}] "
             f"{operation.unit}, got {float(values[bad][0])!r}."
+        )
+    broken = values[values != values.round()] if operation.whole else values[:0]
+    if len(broken):
+        raise ValueError(
+            f"`argument` of {operation.name} must be a whole number of {operation.unit}, got "
+            f"{float(broken[0])!r}."
         )
 
 

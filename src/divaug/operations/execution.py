@@ -93,7 +93,7 @@ def transform_in_place(
             second = pool.index_select(0, other[part])
         taken = images.index_select(0, rows)
         result = _checked(this.name, this.transform(taken, strength[part], here, second), taken)
-        rows_of[rows] = result.flatten(1).view(rows_of.dtype)
+        rows_of[rows] = result.flatten(1).contiguous().view(rows_of.dtype)
 
 
 def transform_where_drawn(

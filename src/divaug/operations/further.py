@@ -11,7 +11,7 @@ from torch import Tensor
 
 from divaug.operations.nearest import pick
 from divaug.operations.resampling import resample
-from divaug.operations.table import TABLE, Operation
+from divaug.operations.table import TABLE, Operation, Plain, Strength
 
 __all__ = ["EVERY", "FURTHER", "blur", "crop_bilinear", "flip_lr", "flip_ud", "smooth"]
 
@@ -83,24 +83,22 @@ def _crop(images: Tensor, pixels: Tensor, resize: Callable[..., Tensor]) -> Tens
 
 
 def _flip(name: str, function: Callable[[Tensor], Tensor]) -> Operation:
-    def transform(images: Tensor, *_: Tensor) -> Tensor:
-        return function(images)
-
+    transform = Plain(function)
     return Operation(name, transform, moving=transform)
 
 
 _ALL = (
     _flip("FlipLR", flip_lr),
     _flip("FlipUD", flip_ud),
-    Operation("Blur", lambda images, *_: blur(images)),
-    Operation("Smooth", lambda images, *_: smooth(images)),
+    Operation("Blur", Plain(blur)),
+    Operation("Smooth", Plain(smooth)),
     Operation(
         "CropBilinear",
-        lambda images, pixels, _center, _partner: crop_bilinear(images, pixels),
+        Strength(crop_bilinear),
         "pixels",
         0.0,
         4096.0,
-        moving=lambda images, pixels, _center, _partner: crop_nearest(images, pixels),
+        moving=Strength(crop_nearest),
     ),
 )
 

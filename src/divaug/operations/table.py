@@ -10,7 +10,7 @@ from torch import Tensor
 
 from divaug.operations import blending, geometry, occlusion, tone
 
-__all__ = ["OPERATIONS", "TABLE", "Operation", "Transformation"]
+__all__ = ["OPERATIONS", "TABLE", "Operation", "Plain", "Strength", "Transformation"]
 
 #: `(images [n,C,H,W] uint8, argument [n] float64, center [n,2], partner [n,C,H,W]) -> images`.
 #: `center` and `partner` are empty tensors unless the operation asks for them.
@@ -85,24 +85,51 @@ def _check_transform(name: str, field: str, transform: object) -> None:
         ) from None
 
 
-def _plain(function: Callable[[Tensor], Tensor]) -> Transformation:
-    return lambda images, _argument, _center, _partner: function(images)
+# Classes, not functions within functions: what holds operations goes to other processes.
+@dataclass(frozen=True)
+class Plain:
+    """A transformation by a function of the images alone."""
+
+    function: Callable[[Tensor], Tensor]
+
+    def __call__(
+        self, images: Tensor, _argument: Tensor, _center: Tensor, _partner: Tensor
+    ) -> Tensor:
+        """Transform the images."""
+        return self.function(images)
 
 
-def _strength(function: Callable[[Tensor, Tensor], Tensor]) -> Transformation:
-    return lambda images, argument, _center, _partner: function(images, argument)
+@dataclass(frozen=True)
+class Strength:
+    """A transformation by a function of the images and the argument."""
+
+    function: Callable[[Tensor, Tensor], Tensor]
+
+    def __call__(
+        self, images: Tensor, argument: Tensor, _center: Tensor, _partner: Tensor
+    ) -> Tensor:
+        """Transform the images by the argument."""
+        return self.function(images, argument)
+
+
+def _cutout(images: Tensor, side: Tensor, center: Tensor, _partner: Tensor) -> Tensor:
+    return occlusion.cutout(images, side, center)
+
+
+def _sample_pairing(images: Tensor, weight: Tensor, _center: Tensor, partner: Tensor) -> Tensor:
+    return blending.sample_pairing(images, weight, partner)
 
 
 def _move(
     name: str, function: Callable[[Tensor, Tensor], Tensor], unit: str, most: float
 ) -> Operation:
     # Nearest sampling: what moves the pixels of an image moves those of a mask.
-    transform = _strength(function)
+    transform = Strength(function)
     return Operation(name, transform, unit, -most, most, moving=transform)
 
 
 def _enhance(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> Operation:
-    return Operation(name, _strength(function), "factor", 0.0, 10.0)
+    return Operation(name, Strength(function), "factor", 0.0, 10.0)
 
 
 # Limits: coordinates must stay inside Pillow's fixed-point range (see MAX_SIDE in checks.py), a
@@ -113,31 +140,17 @@ _ALL = (
     _move("TranslateX", geometry.translate_x, "pixels", 16384.0),
     _move("TranslateY", geometry.translate_y, "pixels", 16384.0),
     _move("Rotate", geometry.rotate, "degrees", 360.0),
-    Operation("AutoContrast", _plain(tone.autocontrast)),
-    Operation("Invert", _plain(tone.invert)),
-    Operation("Equalize", _plain(tone.equalize)),
-    Operation("Solarize", _strength(tone.solarize), "threshold", 0.0, 256.0),
-    Operation("Posterize", _strength(tone.posterize), "bits", 1.0, 8.0, whole=True),
+    Operation("AutoContrast", Plain(tone.autocontrast)),
+    Operation("Invert", Plain(tone.invert)),
+    Operation("Equalize", Plain(tone.equalize)),
+    Operation("Solarize", Strength(tone.solarize), "threshold", 0.0, 256.0),
+    Operation("Posterize", Strength(tone.posterize), "bits", 1.0, 8.0, whole=True),
     _enhance("Contrast", tone.contrast),
     _enhance("Color", blending.color),
     _enhance("Brightness", tone.brightness),
     _enhance("Sharpness", blending.sharpness),
-    Operation(
-        "Cutout",
-        lambda images, side, center, _partner: occlusion.cutout(images, side, center),
-        "pixels",
-        0.0,
-        16384.0,
-        needs_center=True,
-    ),
-    Operation(
-        "SamplePairing",
-        lambda images, weight, _center, partner: blending.sample_pairing(images, weight, partner),
-        "weight",
-        0.0,
-        1.0,
-        needs_partner=True,
-    ),
+    Operation("Cutout", _cutout, "pixels", 0.0, 16384.0, needs_center=True),
+    Operation("SamplePairing", _sample_pairing, "weight", 0.0, 1.0, needs_partner=True),
 )
 
 #: The sixteen operations by name, in the order of their ids.
