@@ -215,6 +215,26 @@ def test_looking_at_views_in_inference_mode_leaves_it_fit_for_training():
     assert seen.state_dict() == plain.state_dict()
 
 
+@pytest.mark.parametrize("way", ["made", "copied", "unpickled", "record loaded"])
+def test_what_is_made_in_inference_mode_serves_outside_of_it(way):
+    whole = DivAug(network(), 4, 2)
+    whole(IMAGES)
+    with torch.inference_mode():
+        if way == "made":
+            augment = DivAug(network(), 4, 2)
+            augment(IMAGES)
+        elif way == "copied":
+            augment = copy.deepcopy(whole)
+        elif way == "unpickled":
+            augment = pickle.loads(pickle.dumps(whole))
+        else:
+            augment = DivAug(network(), 4, 2)
+            augment.load_state_dict(whole.state_dict())
+            augment.load_record_state(whole.record_state())
+    assert torch.equal(augment(IMAGES)[0], whole(IMAGES)[0])
+    assert augment.record_state() == whole.record_state()
+
+
 def test_a_failed_call_does_not_count_as_a_step():
     augment = DivAug(network(), 4, 2)
     with pytest.raises(ValueError, match="index"):

@@ -81,12 +81,22 @@ def test_pba_beyond_its_end_stays_at_its_last_segment():
     assert draws(policies.PBA("svhn"), epoch=torch.tensor(159), samples=50).equal(last)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32])
+def test_an_epoch_may_be_a_small_number(dtype):
+    expected = draws(policies.PBA("svhn"), epoch=99, samples=50)
+    assert draws(policies.PBA("svhn"), epoch=torch.tensor(99, dtype=dtype), samples=50).equal(
+        expected
+    )
+
+
 def test_pba_without_an_epoch_is_refused():
     with pytest.raises(ValueError, match="`epoch`"):
         draws(policies.PBA("cifar10"))
 
 
-@pytest.mark.parametrize("epoch", [-1, 1.5, "3", True, torch.tensor(1.5), torch.tensor([1, 2])])
+@pytest.mark.parametrize(
+    "epoch", [-1, 1.5, "3", True, 2**63, torch.tensor(1.5), torch.tensor([1, 2])]
+)
 def test_pba_with_an_epoch_that_is_none_is_refused(epoch):
     with pytest.raises(ValueError, match=r"`epoch`.*whole number"):
         draws(policies.PBA("cifar10"), epoch=epoch)

@@ -6,7 +6,7 @@ import json
 import math
 import subprocess
 import tarfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
@@ -43,6 +43,25 @@ def test_json_gives_back_an_equal_policy_that_draws_the_same(policy):
     assert type(read) is type(policy)
     assert draws(read, 20, epoch=80).equal(draws(policy, 20, epoch=80))
     assert policy.num_operations == draws(policy, 2, epoch=80).shape[-1]
+
+
+@dataclass(frozen=True)
+class Tilted(policies.Uniform):
+    degrees: float = 1.0
+
+
+def test_json_keeps_the_settings_of_a_policy_of_your_own():
+    policy = Tilted(exclude=("Rotate",), degrees=2.0)
+    assert policies.from_json(policy.to_json()) == policy
+
+
+def test_a_policy_of_your_own_does_not_take_the_name_of_one_of_ours():
+    with pytest.raises(TypeError, match=r"named 'RandAugment' comes with divaug.*another name"):
+        type("RandAugment", (policies.Uniform,), {"__module__": "mine"})
+    assert policies.from_json(policies.RandAugment(3, 4).to_json()) == policies.RandAugment(3, 4)
+    for _ in range(2):  # as when a cell of a notebook is run again
+        again = type("Again", (policies.Uniform,), {"__module__": "mine"})
+    assert policies.Policy.kinds.pop("Again") is again
 
 
 def test_a_policy_with_operations_of_your_own_has_no_text():

@@ -80,7 +80,8 @@ class Source:
         self.pool = pool
         self.channels_last = channels_last
         self.backend = backend
-        self.step = torch.zeros((), dtype=torch.int64, device="cpu")
+        with torch.inference_mode(False):  # a later call outside that mode adds to it
+            self.step = torch.zeros((), dtype=torch.int64, device="cpu")
         self.sums: Sums | None = None
         self._last: _Last | None = None
 
@@ -90,8 +91,9 @@ class Source:
     def __setstate__(self, state: dict[str, Any]) -> None:
         # torch hands a CPU tensor to another process as memory that both write to.
         self.__dict__.update(state)
-        self.step = self.step.clone()
-        self.sums = copy.deepcopy(self.sums)
+        with torch.inference_mode(False):  # as when it is made
+            self.step = self.step.clone()
+            self.sums = copy.deepcopy(self.sums)
 
     def candidates(
         self,
@@ -103,7 +105,7 @@ class Source:
         """The candidates of this step, `[B,E,C,H,W]`, and their sub-policies."""
         _check_process()
         check_batch(images)
-        with torch.inference_mode(False):  # a later call outside that mode adds to it
+        with torch.inference_mode(False):  # as when it is made
             self.step = self.step.to(images.device)
         return expand(
             images,
@@ -137,7 +139,7 @@ class Source:
             chosen: `[B,S]`, what was kept of them; None for all.
             probs: `[B,E,D]`, the predictions the choice was made by; None where nobody asked.
         """
-        with torch.inference_mode(False):  # as the step
+        with torch.inference_mode(False):  # as the step's
             sums = self._sums_for(subpolicies)
         sums.add(subpolicies, chosen)
         if probs is not None and chosen is not None:
@@ -202,7 +204,8 @@ class Source:
         if state is None:
             self.reset_record()
         elif self.sums is None:
-            self.sums = Sums.from_state(state)
+            with torch.inference_mode(False):  # as the step's
+                self.sums = Sums.from_state(state)
         else:
             self.sums.copy_(Sums.from_state(state))
 

@@ -27,6 +27,10 @@ def frozen(value: Any) -> Any:
     return tuple(frozen(item) for item in value) if isinstance(value, list | tuple) else value
 
 
+def _comes_along(kind: type) -> bool:
+    return kind.__module__.startswith("divaug.")
+
+
 @dataclass(frozen=True)
 class Policy(ABC):
     """A distribution over sub-policies.
@@ -40,6 +44,12 @@ class Policy(ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        taken = Policy.kinds.get(cls.__name__)
+        if taken is not None and _comes_along(taken) and not _comes_along(cls):
+            raise TypeError(
+                f"a policy named {cls.__name__!r} comes with divaug; give yours another name, by "
+                "which it is found again in JSON."
+            )
         Policy.kinds[cls.__name__] = cls
 
     @property

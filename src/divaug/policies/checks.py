@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
+import torch
 from torch import Tensor
 
 from divaug.checks import check_whole, holds_integers
@@ -13,6 +14,10 @@ from divaug.operations.table import Operation
 __all__ = ["check_epoch", "check_extra", "check_fits", "check_name"]
 
 
+# What an int64 holds.
+_LAST_EPOCH = 2**63 - 1
+
+
 def check_name(kind: str, value: object, known: Collection[str]) -> None:
     """Refuse what is not one of the known names, whatever its type."""
     if not isinstance(value, str) or value not in known:
@@ -22,14 +27,14 @@ def check_name(kind: str, value: object, known: Collection[str]) -> None:
 def check_epoch(epoch: object) -> int | Tensor:
     """The number of an epoch, refused if it is none, whether or not a policy goes by it."""
     if not isinstance(epoch, Tensor):
-        return check_whole("epoch", epoch, 0)
+        return check_whole("epoch", epoch, 0, _LAST_EPOCH)
     # The value of a tensor may be on a device: reading it would wait.
     if epoch.numel() != 1 or not holds_integers(epoch):
         raise ValueError(
             "`epoch` must be a whole number or an integer tensor of one element, got a tensor of "
             f"shape {tuple(epoch.shape)} and {epoch.dtype}."
         )
-    return epoch
+    return epoch.to(torch.int64)
 
 
 def check_extra(extra: object) -> None:

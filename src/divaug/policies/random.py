@@ -79,11 +79,7 @@ class Uniform(TablePolicy):
         if self.extra:
             names = [operation.name for operation, _ in self.extra]
             raise ValueError(f"a policy with operations of your own ({names}) has no JSON form.")
-        return {
-            "space": self.space,
-            "exclude": list(self.exclude),
-            "operations_per_subpolicy": self.operations_per_subpolicy,
-        }
+        return {name: value for name, value in super().settings().items() if name != "extra"}
 
 
 @dataclass(frozen=True)
