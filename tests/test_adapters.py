@@ -8,6 +8,7 @@ import warnings
 from collections import namedtuple
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -30,6 +31,9 @@ def network(seed=0):
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 10))
+
+
+Pair = namedtuple("Pair", "first second")
 
 
 class Shown:
@@ -70,6 +74,8 @@ def test_a_mapping_keeps_its_order_and_repeats_what_has_an_entry_for_each_image(
         "scale": torch.tensor(0.5),
         "more": {"id": torch.tensor([7, 8, 9]), "boxes": [torch.arange(3), torch.zeros(2)]},
         "weights": torch.ones(3),
+        "array": np.arange(3.0),
+        "pair": Pair(torch.arange(3), "of all"),
     }
     before = dict(batch)
     out = Fields("x", "y", keep=("weights",)).augment(Shown(), batch)
@@ -85,6 +91,9 @@ def test_a_mapping_keeps_its_order_and_repeats_what_has_an_entry_for_each_image(
     nested = Fields().augment(Shown(), (images_of(3), torch.zeros(3), three))[2]
     assert [len(part) for part in nested] == [6, 6, 6]
     assert out["weights"] is batch["weights"]
+    assert out["array"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert type(out["pair"]) is Pair
+    assert (out["pair"].first.tolist(), out["pair"].second) == ([0, 0, 1, 1, 2, 2], "of all")
     assert all(batch[name] is before[name] for name in before)  # the loader's batch is not changed
 
 

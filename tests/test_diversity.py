@@ -111,6 +111,7 @@ def test_loss_diversity_is_the_mean_cross_entropy():
         assert float(found[b]) == pytest.approx(sum(losses) / 3, rel=1e-5)
     soft = torch.nn.functional.one_hot(labels, 5).float()
     torch.testing.assert_close(loss_diversity(logits, soft), found)
+    assert loss_diversity(logits.double(), soft.double()).dtype == torch.float32
 
 
 def test_affinity_by_hand():
@@ -223,6 +224,8 @@ def test_wrong_input_is_refused():
         variance_diversity(torch.rand(2, 0, 3))
     with pytest.raises(ValueError, match=r"\[B,S,D\]"):
         loss_diversity(torch.rand(4, 3), torch.zeros(4, dtype=torch.int64))
+    with pytest.raises(ValueError, match="S ≥ 1"):
+        loss_diversity(torch.rand(4, 0, 3), torch.zeros(4, dtype=torch.int64))
     with pytest.raises(ValueError, match=r"\[B,S,D\]"):
         loss_diversity(torch.rand(4, 2, 3), torch.zeros(3, dtype=torch.int64))
     with pytest.raises(TypeError, match=r"`probs` must be a torch\.Tensor, got list"):

@@ -114,6 +114,18 @@ def test_sharpening_by_hand():
     assert torch.allclose(same, logits(3, 4).log_softmax(-1))
 
 
+def test_a_class_that_is_ruled_out_counts_as_nothing():
+    """Masked classes have a logit of −∞, in the original and in its views."""
+    original, views = logits(4, 6), logits(4, 6, seed=3)[:, None]
+    expected, _ = consistency_loss(original[:, 1:], views[..., 1:], 0.4, 0.0)
+    original[:, 0] = views[..., 0] = -torch.inf
+    views.requires_grad_()
+    found, _ = consistency_loss(original, views, 0.4, 0.0)
+    assert torch.allclose(found, expected)
+    found.backward()
+    assert views.grad.isfinite().all()
+
+
 def test_a_divergence_is_zero_for_equals_and_positive_else():
     p, q = logits(20, 6).log_softmax(-1), logits(20, 6, seed=3).log_softmax(-1)
     assert divergence(p, p).abs().max() == 0

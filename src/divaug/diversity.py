@@ -143,8 +143,11 @@ def loss_diversity(logits: Tensor, labels: Tensor) -> Tensor:
             f"`logits` must be [B,S,D] and `labels` [B] or [B,D], got {tuple(logits.shape)} and "
             f"{tuple(labels.shape)}."
         )
+    if not S:
+        raise ValueError(f"`logits` must be [B,S,D] with S ≥ 1, got {tuple(logits.shape)}.")
     _check_labels(labels, D, "logits")
-    repeated = labels.repeat_interleave(S, 0)
+    soft = labels.is_floating_point()
+    repeated = (labels.to(torch.float32) if soft else labels).repeat_interleave(S, 0)
     loss = F.cross_entropy(logits.to(torch.float32).flatten(0, 1), repeated, reduction="none")
     return loss.view(B, S).mean(1)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -81,10 +82,10 @@ class Fields:
         """The batch, augmented: a tuple of a tuple, a list of a list, a dictionary of a mapping.
 
         Images and labels are what the augmenter returns, and masks have moved as their images
-        have. Everything else that has an entry for each image (tensors, lists and tuples, also
-        those within) is repeated image by image, as labels are; what has none is left as it is. A
-        list of as many tensors as there are images is one entry for each of them, unless each of
-        its tensors has itself an entry for each.
+        have. Everything else that has an entry for each image (tensors, arrays, lists and tuples,
+        also those within) is repeated image by image, as labels are; what has none is left as it
+        is. A list of as many tensors as there are images is one entry for each of them, unless
+        each of its tensors has itself an entry for each.
 
         Args:
             augment: `DivAug`, `Views` or another augmenter.
@@ -183,8 +184,12 @@ def _repeated(part: Any, num_images: int, views: int) -> Any:
     """An entry for each view, where there is one for each image."""
     if isinstance(part, Tensor):
         return part.repeat_interleave(views, 0) if _has_entries(part, num_images) else part
+    if isinstance(part, np.ndarray):
+        return part.repeat(views, 0) if part.ndim and len(part) == num_images else part
     if isinstance(part, Mapping):
         return {name: _repeated(each, num_images, views) for name, each in part.items()}
+    if isinstance(part, tuple) and hasattr(part, "_fields"):  # a named one: fields, not entries
+        return type(part)(*(_repeated(each, num_images, views) for each in part))
     if type(part) not in (tuple, list):
         return part
     tensors = [each for each in part if isinstance(each, Tensor)]

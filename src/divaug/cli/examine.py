@@ -1,6 +1,7 @@
 """`divaug examine`: what the rules of selection keep by a run's network, scored in several ways."""
 
 import json as text
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -105,7 +106,7 @@ def _choices(found: "Examination") -> Table:
             f"{one.batch_diversity:.4f}",
             f"{one.accuracy:.2%}",
             f"{one.agreement:.2%}",
-            f"{one.unrelated:.2%}",
+            "—" if math.isnan(one.unrelated) else f"{one.unrelated:.2%}",  # of a single image
         )
         for one in found.choices
     )

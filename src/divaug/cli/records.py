@@ -31,5 +31,5 @@ def why_nothing(source: Path, wanted: str) -> str:
             "for as runs/*.jsonl, measurements/*.json, examinations/*.json and costs/*.json in it, "
             "where `divaug reproduce --results FOLDER` writes them."
         )
-    there = store.describe() or "timings and measurements alone"
+    there = store.describe() or "timings, measurements and examinations alone"
     return f"no record in {str(source)!r} is of {wanted}; there are: {there}."

@@ -46,8 +46,12 @@ def confident(logits: Tensor, confidence: float) -> Tensor:
 
 
 def divergence(target: Tensor, views: Tensor) -> Tensor:
-    """KL(target ‖ view) of log-probabilities, summed over classes: `[…,D]` to `[…]`."""
-    return (target.exp() * (target - views)).sum(-1)
+    """KL(target ‖ view) of log-probabilities, summed over classes: `[…,D]` to `[…]`.
+
+    A class that the target rules out counts as nothing, whatever the view makes of it.
+    """
+    weight = target.exp()
+    return torch.where(weight > 0, weight * (target - views), 0).sum(-1)
 
 
 def consistency_loss(
