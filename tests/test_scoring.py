@@ -175,6 +175,28 @@ def test_models_that_meddle_with_their_buffers_are_as_they_were(name):
         assert list(model.state_dict()) == keys
 
 
+class Scripted(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+        self.register_buffer("seen", torch.tensor(0))
+        self.register_buffer("largest", torch.tensor(-1.0))
+
+    def forward(self, images):
+        self.seen += 1
+        self.largest = torch.maximum(self.largest, images.max())
+        return self.inner(images)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch announces the end of scripts
+def test_scripted_models_are_as_they_were():
+    model = torch.jit.script(Scripted(network()))
+    score(model, CANDIDATES)
+    assert (int(model.seen), float(model.largest)) == (0, -1.0)
+    model(CANDIDATES[0])
+    assert int(model.seen) == 1
+
+
 def test_a_model_of_known_layers_has_no_buffer_copied(monkeypatch):
     monkeypatch.setattr(torch, "_foreach_copy_", lambda *_: pytest.fail("copied"))
     score(network(), CANDIDATES)

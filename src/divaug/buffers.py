@@ -39,45 +39,37 @@ def keeping_buffers(model: nn.Module) -> Iterator[None]:
     if all(map(_keeps_buffers, modules)):
         yield
         return
-    tables = [_Table(module) for module in modules]
-    buffers = [each for module in modules for each in module.buffers(recurse=False)]
-    buffers = [
-        each for each in {id(each): each for each in buffers}.values() if _can_be_written(each)
-    ]
+    tables = [(module, dict(module._buffers.items())) for module in modules]
+    passing = [module._non_persistent_buffers_set.copy() for module in modules]
+    found = {id(each): each for _, table in tables for each in table.values() if each is not None}
+    buffers = [each for each in found.values() if _can_be_written(each)]
     copies = [torch.empty_like(each) for each in buffers]
     _copy(copies, buffers)
     try:
         yield
     finally:
-        for table in tables:
-            table.put_back()
+        for (module, table), names in zip(tables, passing, strict=True):
+            _put_back(module, table, names)
         for buffer, before in zip(buffers, copies, strict=True):
             if buffer.shape != before.shape:
                 buffer.resize_(before.shape)
         _copy(buffers, copies)
 
 
-class _Table:
-    """Which buffers a module has, by name; one may be none, to be made later."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self._module = module
-        self._buffers = dict(module._buffers.items())
-        self._passing = set(module._non_persistent_buffers_set)
-
-    def put_back(self) -> None:
-        """Give the module the same ones again, and no others."""
-        module = self._module
-        if all(
-            name in self._buffers and buffer is self._buffers[name]
-            for name, buffer in module._buffers.items()
-        ) and len(module._buffers) == len(self._buffers):
-            return
-        for name in self._buffers:
-            module.__dict__.pop(name, None)
-        module._buffers.clear()
-        module._buffers.update(self._buffers)
-        module._non_persistent_buffers_set = self._passing
+def _put_back(module: nn.Module, table: dict[str, Tensor | None], passing: set[str]) -> None:
+    """Give a module the same buffers again and no others, by name; some may be none so far."""
+    now = dict(module._buffers.items())
+    if len(now) == len(table) and all(now.get(name, now) is each for name, each in table.items()):
+        return
+    if isinstance(module, torch.jit.ScriptModule):  # it cannot gain or lose one
+        for name, each in table.items():
+            setattr(module, name, each)
+        return
+    for name in table:
+        module.__dict__.pop(name, None)
+    module._buffers.clear()
+    module._buffers.update(table)
+    module._non_persistent_buffers_set = passing
 
 
 def _copy(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
