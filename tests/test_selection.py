@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 from divaug import products, select, variance_diversity
 from divaug.selection import METHODS, squared_distances
 from tests.reference import kmeanspp_loops as loops
+from tests.reference import samples
 
 DRAWN = ("kmeans++", "uniform", "greedy")
 
@@ -224,8 +225,27 @@ def test_exact_reaches_the_best_of_all_subsets(E, S, D):
     probs = realistic(30, E, D, seed=S)
     reached = diversity_of(probs, select(probs, S, method="exact"))
     best = [loops.best_subset(probs[b].tolist(), S) for b in range(30)]
-    # Distances are cut to multiples of 2**-44 for the sum over pairs.
     torch.testing.assert_close(reached, torch.tensor(best).float(), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("E", "S"), [(8, 4), (8, 2), (12, 6), (33, 32)])
+@pytest.mark.parametrize("apart", [1e-5, 1e-6, 3e-7])
+def test_exact_tells_predictions_apart_that_hardly_differ(E, S, apart):
+    """In Python's whole numbers, after the rounding to multiples of 2**-26."""
+    others = torch.rand(6, E, 9, generator=samples.generator(E, S, apart)) * apart / 9
+    probs = torch.cat([1 - others.sum(-1, keepdim=True), others], -1)
+    fixed = (probs.double() * 2**26).floor().long()
+    chosen = select(probs, S, method="exact")
+    for image, kept in zip(fixed.tolist(), chosen.tolist(), strict=True):
+        squared = {
+            (i, j): sum((a - b) ** 2 for a, b in zip(image[i], image[j], strict=True))
+            for i, j in itertools.combinations(range(E), 2)
+        }
+        best, found = (
+            max(sum(squared[pair] for pair in itertools.combinations(subset, 2)) for subset in of)
+            for of in (itertools.combinations(range(E), S), [sorted(kept)])
+        )
+        assert found == best
 
 
 def test_exact_takes_the_first_of_equal_subsets():

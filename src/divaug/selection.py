@@ -146,7 +146,9 @@ def _check_subsets(E: int, S: int) -> None:
 def _exact(_xp: Any, probs: Tensor, S: int, _words: Any) -> Any:
     """The subset of largest Variance Diversity; the first of equal ones."""
     distance, usable = squared_distances(probs)
-    distance = torch.where(usable, distance, 0) >> 10  # room for the sum over all pairs
+    # Room for the sum over all pairs; for few of them there is enough.
+    largest = math.comb(S, 2) * 2 * LARGEST_SUM**2
+    distance = torch.where(usable, distance, 0) >> max(0, largest.bit_length() - 63)
     subsets = _subsets(probs.shape[1], S, probs.device)
     total = torch.zeros((len(probs), len(subsets)), dtype=torch.int64, device=probs.device)
     for i, j in itertools.combinations(range(S), 2):
