@@ -75,6 +75,7 @@ def test_a_mapping_keeps_its_order_and_repeats_what_has_an_entry_for_each_image(
         "more": {"id": torch.tensor([7, 8, 9]), "boxes": [torch.arange(3), torch.zeros(2)]},
         "weights": torch.ones(3),
         "array": np.arange(3.0),
+        "number": np.array(7),
         "pair": Pair(torch.arange(3), "of all"),
     }
     before = dict(batch)
@@ -92,6 +93,7 @@ def test_a_mapping_keeps_its_order_and_repeats_what_has_an_entry_for_each_image(
     assert [len(part) for part in nested] == [6, 6, 6]
     assert out["weights"] is batch["weights"]
     assert out["array"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert out["number"] == 7
     assert type(out["pair"]) is Pair
     assert (out["pair"].first.tolist(), out["pair"].second) == ([0, 0, 1, 1, 2, 2], "of all")
     assert all(batch[name] is before[name] for name in before)  # the loader's batch is not changed
@@ -154,11 +156,12 @@ def test_with_numbers_the_place_in_the_batch_does_not_matter():
         ({"keep": (None,)}, r"`keep\[0\]` must be a position or a key"),
         ({"keep": 2}, r"`keep` must be a tuple.*write keep=\(2,\)"),
         ({"images": "x", "labels": "y", "keep": "mask"}, r"got 'mask'.*write keep=\('mask',\)"),
-        ({"masks": 2, "fill": 255}, r"`masks` must be a tuple.*write masks=\(2,\)"),
-        ({"masks": (2, 2), "fill": 255}, "must be different ones"),
-        ({"masks": (2,), "keep": (2,), "fill": 255}, "must be different ones"),
-        ({"masks": (2,)}, "`masks` and `fill` go together.*such as fill=255"),
-        ({"fill": 255}, "`masks` and `fill` go together"),
+        ({"masks": (2,)}, r'`masks` must say of each field.*\{"mask": 255\}, got \(2,\)'),
+        ({"masks": {2: "255"}}, r"`masks\[2\]` must be a number, such as 255, got '255'"),
+        ({"masks": {2: None}}, "must be a number"),
+        ({"masks": {1: 255}}, "must be different ones"),
+        ({"masks": {2: 255}, "keep": (2,)}, "must be different ones"),
+        ({"masks": {"mask": 255}}, "all positions or all keys"),
     ],
 )
 def test_fields_that_cannot_be(fields, message):
@@ -171,13 +174,13 @@ def test_masks_move_with_their_images(labels):
     images = images_of(3)
     masks, depth = torch.arange(3 * 256).view(3, 16, 16), torch.rand(3, 1, 16, 16)
     batch = [images, torch.arange(3), masks, depth, torch.arange(3) + 7]
-    fields = Fields(0, labels, index=4, masks=(2, 3), fill=-1)
+    fields = Fields(0, labels, index=4, masks={2: -1, 3: 0.5})
     out = fields.augment(Views(policies.Uniform(), cifar10(), 2), batch)
     by_hand = Views(policies.Uniform(), cifar10(), 2)
     by_hand(images, index=batch[4])
     assert (out[2] == -1).any()
     assert torch.equal(out[2], by_hand.follow(masks, fill=-1))
-    assert torch.equal(out[3], by_hand.follow(depth, fill=-1))
+    assert torch.equal(out[3], by_hand.follow(depth, fill=0.5))
     assert out[1].tolist() == [0, 0, 1, 1, 2, 2]
     assert len(out) == 4
 
@@ -192,7 +195,7 @@ def test_a_missing_field_is_named_with_those_there_are():
     with pytest.raises(ValueError, match=r"`keep` must name fields.*\[0, 1\], got \(5,\)"):
         Fields(keep=(5,)).augment(Shown(), (images_of(1), torch.zeros(1)))
     with pytest.raises(ValueError, match=r"`masks` must name fields.*\[0, 1\], got \(5,\)"):
-        Fields(masks=(5,), fill=0).augment(Shown(), (images_of(1), torch.zeros(1)))
+        Fields(masks={5: 0}).augment(Shown(), (images_of(1), torch.zeros(1)))
 
 
 def test_numbers_that_were_left_as_a_list():
@@ -441,6 +444,8 @@ def test_wrong_arguments_are_refused_when_they_are_given():
     for context in (None, torch.autocast("cpu")):
         with pytest.raises(TypeError, match=r"`context` must make a context.*`lambda:`"):
             AugmentedLoader([], Shown(), context=context)
+    with pytest.raises(TypeError, match=r"must have a method `follow\(masks, fill=\.\.\.\)`"):
+        AugmentedLoader([], Shown(), Fields(masks={2: 255}))
 
 
 def test_what_scripts_ask_of_a_loader():

@@ -177,7 +177,9 @@ def test_nearest_pixels_are_pillows_unless_two_are_as_near():
 
 @pytest.mark.parametrize(("dtype", "fill"), [
     (torch.bool, True), (torch.bool, 0), (torch.uint8, 255), (torch.int8, -128), (torch.int16, -1),
-    (torch.int64, -100), (torch.float32, 0.5), (torch.bfloat16, -1), (torch.float64, math.inf),
+    (torch.int64, -100), (torch.uint16, 65535), (torch.uint32, 2**32 - 2), (torch.uint64, 2**63),
+    (torch.bool, np.True_), (torch.float32, math.nan), (torch.float32, 0.5), (torch.float16, -1),
+    (torch.float64, math.inf),
 ])  # fmt: skip
 def test_every_dtype_and_any_planes(dtype, fill):
     masks = (classes(12, 12) % 100).view(6, 1, 12, 12).expand(-1, 5, -1, -1).clone()
@@ -191,9 +193,9 @@ def test_every_dtype_and_any_planes(dtype, fill):
     assert found.dtype == dtype
     assert found.shape == (6, 8, 5, 12, 12)
     for i, j in np.ndindex(6, 8):
-        expected = masks[i].flatten(1)[:, where[i, j].clamp(min=0)]
-        expected[:, where[i, j] < 0] = torch.tensor(fill).to(dtype)
-        assert torch.equal(found[i, j], expected)
+        expected = masks[i].numpy().reshape(5, -1)[:, where[i, j].clamp(min=0)]
+        expected[:, where[i, j].numpy() < 0] = fill
+        np.testing.assert_array_equal(found[i, j].numpy(), expected)
 
 
 def test_masks_that_lie_otherwise_in_memory():
@@ -231,7 +233,6 @@ def test_chunks_do_not_matter(monkeypatch, chunk):
 
 
 def test_what_was_made_in_inference_mode_serves_outside_of_it():
-    following._numbered.cache_clear()
     augment, masks = Views(GEOMETRY, num_views=2), torch.rand(1, 12, 12)
     with torch.inference_mode():
         augment(IMAGES[:1])
@@ -267,6 +268,26 @@ def test_operations_of_ones_own_say_how_they_move(moving):
     assert turned
     for i, j in turned:
         assert torch.equal(found[i, j], masks[i].flip(0, 1) if moving else masks[i])
+
+
+def test_what_an_operation_of_ones_own_fills_in_is_no_pixel():
+    """A shift that leaves grey, and one that leaves what a second image has there."""
+
+    def grey(images, *_):
+        return torch.cat([torch.full_like(images[..., :4], 128), images[..., :-4]], -1)
+
+    def paste(images, _argument, _center, partner):
+        return torch.cat([partner[..., :4] // 255, images[..., :-4]], -1)
+
+    for operation in (Operation("Grey", grey, moving=grey),
+                      Operation("Paste", paste, moving=paste, needs_partner=True)):  # fmt: skip
+        policy = policies.Uniform(exclude=OPERATIONS, operations_per_subpolicy=1,
+                                  extra=((operation, Range(0, 0, "test")),))  # fmt: skip
+        _, subpolicies = expand(IMAGES, 8, policy)
+        moved = follow(positions(12, 12, 6), subpolicies, fill=-1)[subpolicies.applied[..., 0]]
+        assert len(moved)
+        assert (moved[..., :4] == -1).all()
+        assert torch.equal(moved[..., 4:], positions(12, 12, len(moved))[..., :-4])
 
 
 def test_how_an_operation_moves_is_checked():
@@ -305,8 +326,10 @@ def test_masks_of_divaug_are_those_of_the_chosen(default):
         augment(IMAGES)
         _, subpolicies = expand(IMAGES, 8, None, default, 3, step=step)
         every = follow(masks, subpolicies, default, 3, step=step, fill=IGNORED)
-        expected = torch.stack([every[b, chosen[-1][b]] for b in range(6)]).flatten(0, 1)
-        assert torch.equal(augment.follow(masks, fill=IGNORED), expected)
+        expected = torch.stack([every[b, chosen[-1][b]] for b in range(6)])
+        assert torch.equal(augment.follow(masks, fill=IGNORED), expected.flatten(0, 1))
+        more = {"chosen": chosen[-1], "step": step, "fill": IGNORED}
+        assert torch.equal(follow(masks, subpolicies, default, 3, **more), expected)
 
 
 def test_views_follow_all_of_them():
@@ -323,6 +346,10 @@ def test_without_augmentation_masks_are_cut_as_images_are():
     images, masks = samples.images(3, 12, 14, 2), classes(12, 14, 2)
     augment = build("none", Settings(network(5), imagenet(8)))
     augment(images)
+    with pytest.raises(ValueError, match="the size of their images, 12 × 14, got 10 × 10"):
+        augment.follow(masks[:, :10, :10], fill=IGNORED)
+    with pytest.raises(TypeError, match="got list; stack"):
+        augment.follow([masks], fill=IGNORED)
     assert torch.equal(augment.follow(masks, fill=IGNORED), masks[:, 2:10, 3:11])
 
 
@@ -366,6 +393,8 @@ def test_masks_are_no_labels():
             augment(IMAGES, masks)
     other = torch.zeros(6, 4, 12)  # whatever it is, it does not lie over the image
     assert augment(IMAGES, other)[1].shape == (12, 4, 12)
+    soft = torch.rand(12, 12)  # as many images, and classes, as pixels
+    assert augment(IMAGES.repeat(2, 1, 1, 1), soft)[1].shape == (24, 12)
 
 
 # --- what is refused ---------------------------------------------------------------------------
@@ -375,10 +404,13 @@ SIX = classes(12, 12)
 
 @pytest.mark.parametrize(("masks", "fill", "error", "message"), [
     ([SIX], 255, TypeError, "tensor .*got list; stack"),
+    (SIX.half(), 1e10, ValueError, "at most 65504 for masks of torch.float16, got 10000000000.0"),
+    (SIX.to(torch.float8_e5m2), 0, TypeError, "floats of 16 bits or more.*convert them first"),
+    (SIX[:, :0], 0, ValueError, "from 1 to 16,777,215 pixels, got 0 × 12"),
     (SIX[0], 255, ValueError, r"\[B,H,W\] or \[B,C,H,W\], got shape \(12, 12\)"),
     (SIX[:5], 255, ValueError, "one for each of 6 images, got 5"),
     (SIX.to("meta"), 255, ValueError, "on meta and the images were on cpu"),
-    (SIX.to(torch.complex64), 255, TypeError, "real numbers, got torch.complex64"),
+    (SIX.to(torch.complex64), 255, TypeError, "truth values, whole.*got torch.complex64"),
     (SIX, "255", TypeError, "`fill` must be a number.*got '255'"),
     (SIX, None, TypeError, "`fill` must be a number.*got None"),
     (SIX, True, TypeError, "`fill` must be a number"),
@@ -386,12 +418,19 @@ SIX = classes(12, 12)
     (SIX.to(torch.uint8), -100, ValueError, r"in \[0, 255\] for masks of torch.uint8, got -100"),
     (SIX.to(torch.uint8), 256, ValueError, r"in \[0, 255\].*masks.long\(\)"),
     (SIX > 3, 2, ValueError, r"in \[0, 1\] for masks of torch.bool, got 2"),
-    (torch.zeros(1).expand(6, 4096, 4096), 0, ValueError, "at most 16,777,215 pixels"),
+    (torch.zeros(1).expand(6, 4096, 4096), 0, ValueError, "to 16,777,215 pixels, got 4096 × 4096"),
 ])  # fmt: skip
 def test_errors_say_what_to_do(masks, fill, error, message):
     _, subpolicies = expand(IMAGES, 2)
     with pytest.raises(error, match=message):
         follow(masks, subpolicies, fill=fill)
+
+
+def test_masks_on_another_device_than_their_images():
+    augment = Views()
+    augment(IMAGES)
+    with pytest.raises(ValueError, match="on meta and the images were on cpu"):
+        augment.follow(SIX.to("meta"), fill=IGNORED)
 
 
 def test_masks_of_another_size_than_their_images():
@@ -406,6 +445,20 @@ def test_masks_of_another_size_than_their_images():
 def test_something_else_than_sub_policies(wrong):
     with pytest.raises(TypeError, match=r"SubPolicies \[B,E,K\] that `expand` returned"):
         follow(SIX, wrong, fill=IGNORED)
+
+
+def test_other_arguments_that_are_none():
+    _, subpolicies = expand(IMAGES, 2)
+    for arguments, error, message in (
+        ({"default": "cifar10"}, TypeError, "`default` must be the Def.*got str"),
+        ({"seed": -1}, ValueError, "seed"),
+        ({"step": 1.5}, (TypeError, ValueError), "step"),
+        ({"index": torch.arange(5)}, ValueError, "index"),
+    ):
+        with pytest.raises(error, match=message):
+            follow(SIX, subpolicies, fill=IGNORED, **arguments)
+    with pytest.raises(ValueError, match="at least one for each image, got E=0"):
+        follow(SIX, subpolicies[:, :0], fill=IGNORED)
 
 
 # --- on a GPU ----------------------------------------------------------------------------------

@@ -53,6 +53,8 @@ class Tilted(policies.Uniform):
 def test_json_keeps_the_settings_of_a_policy_of_your_own():
     policy = Tilted(exclude=("Rotate",), degrees=2.0)
     assert policies.from_json(policy.to_json()) == policy
+    written = json.loads(policies.Uniform().to_json())["settings"]
+    assert written == {"space": "paper", "exclude": [], "operations_per_subpolicy": 2}
 
 
 def test_a_policy_of_your_own_does_not_take_the_name_of_one_of_ours():

@@ -132,28 +132,46 @@ class MakesBuffers(nn.Module):
         super().__init__()
         self.inner = inner
         self.register_buffer("later", None)
+        self.register_buffer("never", None)
         self.register_buffer("gone", torch.ones(2), persistent=False)
 
     def forward(self, images):
         self.later = images.mean(0)
+        del self.never
         self.register_buffer("new", images.mean(), persistent=False)
-        if "gone" in self._buffers:
-            del self.gone
-            self.__dict__["gone"] = 3  # no longer a buffer
+        del self.gone
+        self.__dict__["gone"] = 3  # no longer a buffer
         return self.inner(images)
 
 
-def _counting(inner):
+class Adds(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, images):
+        self.register_buffer("new", images.mean())
+        return self.inner(images)
+
+
+def _counting(how, inner):
     model = nn.Sequential(nn.Identity(), inner)
     model.register_buffer("seen", torch.tensor(0))
-    model.register_forward_hook(lambda module, _inputs, _out: module.seen.add_(1) and None)
+    if how == "patched":
+        whole = model.forward
+        model.forward = lambda images: whole(images + 0 * model.seen.add_(1))
+    else:
+        getattr(model, how)(lambda module, *_: module.seen.add_(1) and None)
     return model
 
 
 MEDDLING = {
     "a BatchNorm of one's own": lambda: nn.Sequential(NeverEvaluates(3), network()),
     "a layer put into training mode": lambda: KeepsItTraining(network()),
-    "a hook": lambda: _counting(network()),
+    "a hook": lambda: _counting("register_forward_hook", network()),
+    "a hook before": lambda: _counting("register_forward_pre_hook", network()),
+    "a forward that was patched": lambda: _counting("patched", network()),
+    "a buffer made": lambda: Adds(network()),
     "buffers made and removed": lambda: MakesBuffers(network()),
 }
 
@@ -166,13 +184,30 @@ def test_models_that_meddle_with_their_buffers_are_as_they_were(name):
     passing = [set(module._non_persistent_buffers_set) for module in model.modules()]
     keys = list(model.state_dict())
     for _ in range(2):
-        score(model, CANDIDATES, chunk_size=7)
+        score(model, CANDIDATES)
         after = [(n, b) for m in model.modules() for n, b in m._buffers.items()]
         assert [(n, id(b)) for n, b in after] == [(n, i) for n, i, _ in before]
         assert all(old is None or torch.equal(new, old)
                    for (_, new), (_, _, old) in zip(after, before, strict=True))  # fmt: skip
         assert [set(m._non_persistent_buffers_set) for m in model.modules()] == passing
         assert list(model.state_dict()) == keys
+        assert getattr(model, "gone", None) is model._buffers.get("gone")
+
+
+def test_a_hook_on_all_modules_may_change_buffers():
+    model = network()
+    before = state(model)
+
+    def move_statistics(module, *_):
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.add_(1)
+
+    hook = nn.modules.module.register_module_forward_hook(move_statistics)
+    try:
+        score(model, CANDIDATES)
+    finally:
+        hook.remove()
+    assert same(state(model), before)
 
 
 class Scripted(nn.Module):

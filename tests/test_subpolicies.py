@@ -85,6 +85,11 @@ def test_arrays_and_lists_index_as_tensors_do():
     these, which = drawn(), torch.tensor([4, 0, 4])
     assert these[which.tolist()].equal(these[which])
     assert these[which.numpy(), 2].equal(these[which, 2])
+    assert these[np.array([4, 0, 4], dtype=np.uint8)].equal(these[which])  # no mask
+    assert these[np.arange(6)[::-1]].equal(these[torch.arange(5, -1, -1)])
+    assert these[[]].shape == (0, 5, 2)
+    with pytest.raises(IndexError, match="whole numbers or masks, got"):
+        these[[0.5]]
     kept = np.arange(30).reshape(6, 5) % 4 == 0
     assert these[kept].equal(these[torch.from_numpy(kept)])
 

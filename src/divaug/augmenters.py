@@ -30,7 +30,7 @@ from divaug.policies import (
     Uniform,
 )
 from divaug.records import Record
-from divaug.source import check_batch
+from divaug.source import check_batch, check_size
 from divaug.views import Views
 
 __all__ = ["AUGMENTERS", "Augmenter", "Settings", "Views", "build"]
@@ -152,6 +152,7 @@ class _Centre(Views):
             backend=settings.backend,
         )
         self._default = settings.default
+        self._size = (0, 0)
 
     def __call__(
         self,
@@ -163,12 +164,15 @@ class _Centre(Views):
     ) -> tuple[Tensor, Tensor | None]:
         """Cut and normalise a batch."""
         check_batch(images)
+        self._size = (images.shape[2], images.shape[3])
         middle = self._default.center_crop(images).contiguous()
         return super().__call__(middle, labels, index=index, epoch=epoch)
 
     def follow(self, masks: Tensor, *, fill: float) -> Tensor:
         """Cut masks as the images of the last call were cut."""
-        return super().follow(self._default.center_crop(masks), fill=fill)
+        check_size(masks, self._size)
+        whole = not isinstance(masks, Tensor)  # then it is refused as it is
+        return super().follow(masks if whole else self._default.center_crop(masks), fill=fill)
 
 
 def _published(settings: Settings) -> str:

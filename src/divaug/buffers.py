@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 from torch.nn.parameter import is_lazy
 
 __all__ = ["keeping_buffers"]
@@ -36,7 +37,8 @@ def keeping_buffers(model: nn.Module) -> Iterator[None]:
         tensor(0)
     """
     modules = list(model.modules())
-    if all(map(_keeps_buffers, modules)):
+    hooked = _global_forward_hooks or _global_forward_pre_hooks
+    if not hooked and all(map(_keeps_buffers, modules)):
         yield
         return
     tables = [(module, dict(module._buffers.items())) for module in modules]
@@ -102,5 +104,5 @@ def _can_be_written(tensor: Tensor) -> bool:
 
 def _keeps_buffers(module: nn.Module) -> bool:
     """Whether a module is known to change no buffer while it evaluates."""
-    hooked = module._forward_hooks or module._forward_pre_hooks
+    hooked = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
     return type(module).__module__.startswith(_KNOWN) and not hooked

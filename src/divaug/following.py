@@ -7,8 +7,8 @@ pixel of a candidate where it was, and masks of any kind are looked up there.
 
 import math
 from dataclasses import replace
-from functools import lru_cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,10 +22,12 @@ from divaug.randomness import Stream, check_index, check_seed, check_step
 from divaug.rendering import CHUNK_CANDIDATE_PIXELS
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["check_masks", "follow", "move"]
+__all__ = ["follow"]
 
 # Three bytes number that many pixels; 0 is none of them.
 _MOST_PIXELS = (1 << 24) - 1
+# torch has few operations for these; values are only moved, so others of their width will do.
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
 @outside_graphs
@@ -37,6 +39,7 @@ def follow(
     index: Tensor | None = None,
     *,
     fill: float,
+    chosen: Tensor | None = None,
     step: int | Tensor = 0,
     backend: str | None = None,
 ) -> Tensor:
@@ -47,7 +50,8 @@ def follow(
     SamplePairing mixes in another one: the mask stays that of the image.
 
     Args:
-        masks: `[B,H,W]` or `[B,C,H,W]` of any dtype: classes, instances, depths.
+        masks: `[B,H,W]` or `[B,C,H,W]`, truth values, whole numbers or floats: classes, instances,
+            depths.
         subpolicies: `[B,E,K]`, what `expand` returned for the images.
         default: what `expand` was given, as are `seed`, `index` and `step`: from them the default
             augmentation is drawn once more.
@@ -55,11 +59,13 @@ def follow(
         index: see `default`.
         fill: what a mask has where no pixel of the image is, such as the class that a loss
             ignores.
+        chosen: int64 `[B,S]`, which candidates to follow, such as `select` returns; None for all.
         step: see `default`.
         backend: "torch" or "triton" to force one; None to choose.
 
     Returns:
-        `[B,E,H,W]` or `[B,E,C,H,W]`, in the dtype of `masks` and the size of the candidates.
+        `[B,E,H,W]` or `[B,E,C,H,W]`, with `chosen` S instead of E, in the dtype of `masks` and the
+        size of the candidates.
 
     Example:
         >>> from divaug import expand, policies
@@ -70,18 +76,27 @@ def follow(
         >>> moved.shape, moved.unique().tolist()
         (torch.Size([2, 4, 8, 8]), [1, 255])
     """
-    if not isinstance(subpolicies, SubPolicies) or subpolicies.operation.ndim != 3:
-        raise TypeError("`subpolicies` must be the SubPolicies [B,E,K] that `expand` returned.")
-    check_masks(masks, len(subpolicies), subpolicies.device)
+    _check_drawn(subpolicies, default)
+    _check_masks(masks, len(subpolicies), subpolicies.device)
+    _check_fill(fill, masks.dtype)
+    numbers = check_index(index, len(masks), masks.device)
+    stream = Stream(check_seed(seed), check_step(step, masks.device), numbers)
     draws = None
     if default is not None:
-        numbers = check_index(index, len(masks), masks.device)
-        stream = Stream(check_seed(seed), check_step(step, masks.device), numbers)
         draws = default.draw(stream, subpolicies.shape[1], (masks.shape[-2], masks.shape[-1]))
-    return move(masks, subpolicies, default, draws, fill, backend)
+    if chosen is not None:
+        row = torch.arange(len(masks), device=masks.device)[:, None]
+        subpolicies = subpolicies[row, chosen]
+        draws = None if draws is None else draws.chosen(row, chosen)
+    if masks.dtype not in _SIGNED:
+        return _move(masks, subpolicies, default, draws, fill, backend)
+    signed = _SIGNED[masks.dtype]
+    same_bits = int(torch.tensor(fill, dtype=masks.dtype, device="cpu").view(signed))
+    moved = _move(masks.view(signed), subpolicies, default, draws, same_bits, backend)
+    return moved.view(masks.dtype)
 
 
-def move(
+def _move(
     masks: Tensor,
     subpolicies: SubPolicies,
     default: DefaultAugmentation | None,
@@ -89,50 +104,28 @@ def move(
     fill: float,
     backend: str | None,
 ) -> Tensor:
-    """Move masks by sub-policies `[B,E,K]` and the draws of a default augmentation; see `follow`.
-
-    Memory beyond the result is bounded by a chunk of candidates, as in `expand`.
-    """
-    _check_fill(fill, masks.dtype)
+    """Look masks up; memory beyond the result is bounded by a chunk of candidates."""
     B, E = subpolicies.shape[:2]
     height, width = masks.shape[-2:]
     size = default.output_size(height, width) if default else (height, width)
     planes = math.prod(masks.shape[1:-2])
     flat = masks.reshape(B, 1, planes, height * width)
     out = masks.new_empty((B, E, planes, math.prod(size)))
+    numbered, moving = _numbered(height, width, masks.device), _moving_alone(subpolicies)
     pixels = max(height * width, math.prod(size)) * max(1, planes)
     chunk = max(1, CHUNK_CANDIDATE_PIXELS // (E * pixels))
     for start in range(0, B, chunk):
         rows = slice(start, min(start + chunk, B))
-        where = _sources((height, width), subpolicies[rows], default, draws, rows, backend)
+        candidates = _candidates(numbered, moving[rows], backend)
+        if default is not None and draws is not None:
+            candidates = place(candidates, default, draws.rows(rows.start, rows.stop))
+        where = _sources(candidates, height * width).view(-1, E, 1, math.prod(size))
         place_of = where.clamp(min=0).to(torch.int64).expand(-1, -1, planes, -1)
         taken = flat[rows].expand(-1, E, -1, -1).gather(3, place_of)
         out[rows] = taken.masked_fill_(where < 0, fill)
     return out.view(B, E, *masks.shape[1:-2], *size)
 
 
-def _sources(
-    size: tuple[int, int],
-    subpolicies: SubPolicies,
-    default: DefaultAugmentation | None,
-    draws: DefaultDraws | None,
-    rows: slice,
-    backend: str | None,
-) -> Tensor:
-    """Which pixel every pixel of the candidates was: int32 `[b,E,1,pixels]`, −1 for none."""
-    B, E = subpolicies.shape[:2]
-    originals = _numbered(*size, subpolicies.device).expand(B, -1, -1, -1).contiguous()
-    moving = _moving_alone(subpolicies)
-    run = renderer_for(moving, backend)
-    candidates = run(originals, moving, None, None, originals, torch.uint8, False).flatten(0, 1)
-    if default is not None and draws is not None:
-        candidates = place(candidates, default, draws.rows(rows.start, rows.stop))
-    low, middle, high = candidates.flatten(2).unbind(1)
-    numbers = high.to(torch.int32).mul_(256).add_(middle).mul_(256).add_(low).sub_(1)
-    return numbers.view(B, E, 1, -1)
-
-
-@lru_cache(maxsize=8)
 def _numbered(height: int, width: int, device: torch.device) -> Tensor:
     """An image whose pixels say which they are: their numbers from 1 on, low byte first."""
     number = torch.arange(1, height * width + 1, device=device)
@@ -140,18 +133,29 @@ def _numbered(height: int, width: int, device: torch.device) -> Tensor:
     return bytes_of.to(torch.uint8).view(1, 3, height, width)
 
 
+def _candidates(numbered: Tensor, moving: SubPolicies, backend: str | None) -> Tensor:
+    """What the executor makes of numbered pixels: uint8 `[b·E,3,H,W]`."""
+    originals = numbered.expand(len(moving), -1, -1, -1).contiguous()
+    run = renderer_for(moving, backend)
+    return run(originals, moving, None, None, originals, torch.uint8, False).flatten(0, 1)
+
+
+def _sources(candidates: Tensor, pixels: int) -> Tensor:
+    """Which pixel every pixel of the candidates was: int32 `[b·E,pixels]`, −1 for none."""
+    low, middle, high = candidates.flatten(2).unbind(1)
+    numbers = high.to(torch.int32).mul_(256).add_(middle).mul_(256).add_(low).sub_(1)
+    # An operation of one's own may have filled in what is no number of a pixel.
+    return torch.where(numbers < pixels, numbers, -1)
+
+
 def _moving_alone(subpolicies: SubPolicies) -> SubPolicies:
     """The same sub-policies without the operations that leave pixels in their places."""
     # Those beyond the sixteen are run one by one: behind the last that moves, none need be.
     every = subpolicies.operations
-    last = max((i for i, operation in enumerate(every) if operation.moving), default=0)
-    operations = every[: max(last + 1, len(TABLE))]
-    moves = constant(
-        tuple(operation.moving is not None for operation in every),
-        subpolicies.device,
-        torch.bool,
-    )
-    moved = (subpolicies.operation >= 0) & moves[subpolicies.operation.clamp(min=0).long()]
+    moving = [operation.moving is not None for operation in every]
+    last = max((i for i, moves in enumerate(moving) if moves), default=0)
+    moves = constant(tuple(moving), subpolicies.device, torch.bool)
+    moved = moves[subpolicies.operation.clamp(min=0).long()]
     return replace(
         subpolicies,
         operation=torch.where(moved, subpolicies.operation, -1),
@@ -160,12 +164,24 @@ def _moving_alone(subpolicies: SubPolicies) -> SubPolicies:
             operation
             if operation.moving in (None, operation.transform)
             else replace(operation, transform=operation.moving)
-            for operation in operations
+            for operation in every[: max(last + 1, len(TABLE))]
         ),
     )
 
 
-def check_masks(masks: object, count: int, device: torch.device) -> None:
+def _check_drawn(subpolicies: object, default: object) -> None:
+    if not isinstance(subpolicies, SubPolicies) or subpolicies.operation.ndim != 3:
+        raise TypeError("`subpolicies` must be the SubPolicies [B,E,K] that `expand` returned.")
+    if not subpolicies.shape[1]:
+        raise ValueError("`subpolicies` must hold at least one for each image, got E=0.")
+    if not isinstance(default, DefaultAugmentation | None):
+        raise TypeError(
+            "`default` must be the DefaultAugmentation that `expand` was given, or None, got "
+            f"{type(default).__name__}."
+        )
+
+
+def _check_masks(masks: object, count: int, device: torch.device) -> None:
     """Refuse what cannot lie over `count` images on that device."""
     if not isinstance(masks, Tensor):
         raise TypeError(
@@ -183,26 +199,32 @@ def check_masks(masks: object, count: int, device: torch.device) -> None:
         raise ValueError(
             f"`masks` are on {masks.device} and the images were on {device}; move them there."
         )
-    if masks.dtype.is_complex:
-        raise TypeError(f"`masks` must hold real numbers, got {masks.dtype}.")
-    if masks.shape[-1] * masks.shape[-2] > _MOST_PIXELS:
+    if masks.dtype.is_complex or (masks.dtype.is_floating_point and masks.dtype.itemsize < 2):
+        raise TypeError(
+            "`masks` must hold truth values, whole numbers, or floats of 16 bits or more, got "
+            f"{masks.dtype}; convert them first."
+        )
+    if not 0 < masks.shape[-1] * masks.shape[-2] <= _MOST_PIXELS:
         raise ValueError(
-            f"`masks` must have at most {_MOST_PIXELS:,} pixels, got {masks.shape[-2]} × "
+            f"`masks` must have from 1 to {_MOST_PIXELS:,} pixels, got {masks.shape[-2]} × "
             f"{masks.shape[-1]}."
         )
 
 
 def _check_fill(fill: object, dtype: torch.dtype) -> None:
     """Refuse what the masks cannot hold."""
-    if isinstance(fill, bool) and dtype == torch.bool:
+    if isinstance(fill, bool | np.bool_) and dtype == torch.bool:
         return
-    if real(fill) is None:
+    number = real(fill)
+    if number is None:
         raise TypeError(f"`fill` must be a number, such as 255, got {fill!r}.")
     if dtype.is_floating_point:
+        most = torch.finfo(dtype).max
+        if not -most <= number <= most and not math.isinf(number) and not math.isnan(number):
+            raise ValueError(f"`fill` must be at most {most:g} for masks of {dtype}, got {fill!r}.")
         return
     low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
-    number = whole(fill)
-    if number is None or not low <= number <= high:
+    if whole(fill) is None or not low <= number <= high:
         raise ValueError(
             f"`fill` must be a whole number in [{low}, {high}] for masks of {dtype}, got {fill!r}; "
             "convert the masks first, for instance with masks.long()."

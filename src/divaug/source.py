@@ -13,15 +13,15 @@ from torch.utils.data import get_worker_info
 from divaug.checks import check_whole
 from divaug.default_augmentation import DefaultAugmentation, plain
 from divaug.expansion import check_pool, expand
-from divaug.following import check_masks, move
+from divaug.following import follow
 from divaug.kernels import check_backend
 from divaug.operations.checks import check_images
 from divaug.policies import Policy
-from divaug.randomness import Stream, check_index, check_seed
+from divaug.randomness import check_seed
 from divaug.records import Record, Sums
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["Source", "check_batch", "check_dtype", "repeat_labels"]
+__all__ = ["Source", "check_batch", "check_dtype", "check_size", "repeat_labels"]
 
 
 # Steps are counted in int64.
@@ -152,22 +152,18 @@ class Source:
         last = self._last
         if last is None:
             raise ValueError("there is nothing to follow: augment the masks' images first.")
-        check_masks(masks, len(last.subpolicies), last.subpolicies.device)
-        if tuple(masks.shape[-2:]) != last.size:
-            raise ValueError(
-                f"`masks` must have the size of their images, {last.size[0]} × {last.size[1]}, got "
-                f"{masks.shape[-2]} × {masks.shape[-1]}; enlarge them to the nearest pixel first."
-            )
-        subpolicies, draws = last.subpolicies, None
-        if self.default is not None:
-            numbers = check_index(last.index, len(masks), masks.device)
-            stream = Stream(self.seed, self.step - 1, numbers)
-            draws = self.default.draw(stream, self.num_candidates, last.size)
-        if last.chosen is not None:
-            row = torch.arange(len(masks), device=masks.device)[:, None]
-            subpolicies = subpolicies[row, last.chosen]
-            draws = None if draws is None else draws.chosen(row, last.chosen)
-        return move(masks, subpolicies, self.default, draws, fill, self.backend).flatten(0, 1)
+        check_size(masks, last.size)
+        return follow(
+            masks,
+            last.subpolicies,
+            self.default,
+            self.seed,
+            last.index,
+            fill=fill,
+            chosen=last.chosen,
+            step=self.step - 1,
+            backend=self.backend,
+        ).flatten(0, 1)
 
     def _sums_for(self, subpolicies: SubPolicies) -> Sums:
         """The totals, on the device of the sub-policies."""
@@ -270,6 +266,15 @@ def check_batch(images: object) -> None:
         check_images(images)
 
 
+def check_size(masks: object, size: tuple[int, int]) -> None:
+    """Refuse masks of another size than their images had; whatever else is wrong is said later."""
+    if isinstance(masks, Tensor) and masks.ndim > 1 and tuple(masks.shape[-2:]) != size:
+        raise ValueError(
+            f"`masks` must have the size of their images, {size[0]} × {size[1]}, got "
+            f"{masks.shape[-2]} × {masks.shape[-1]}; enlarge them to the nearest pixel first."
+        )
+
+
 def repeat_labels(labels: Tensor | None, images: Tensor, views: int) -> Tensor | None:
     """Each image's label `views` times, image-major; hard, soft or none, never changed."""
     if labels is None:
@@ -294,7 +299,7 @@ def repeat_labels(labels: Tensor | None, images: Tensor, views: int) -> Tensor |
         raise ValueError(
             f"`labels` must be [B] or [B,D], got {tuple(labels.shape)}, of the images' size: masks "
             "must move as their images do; leave them out, and then call "
-            "augment.follow(masks, fill=255), or name them to an adapter: Fields(masks=..., "
-            "fill=255)."
+            "augment.follow(masks, fill=255), or name them to an adapter, each with its fill: "
+            'Fields(masks={"mask": 255}).'
         )
     return labels.repeat_interleave(views, 0)

@@ -80,7 +80,7 @@ class SubPolicies:
 
     def __getitem__(self, key: Any) -> "SubPolicies":
         given = key if isinstance(key, tuple) else (key,)
-        keys = tuple(torch.as_tensor(k) if isinstance(k, list | np.ndarray) else k for k in given)
+        keys = tuple(_index(k) if isinstance(k, list | np.ndarray) else k for k in given)
         leading = self.operation.ndim - 1
         axes = sum(_axes(k) for k in keys)
         if axes > leading or any(k is Ellipsis or k is None for k in keys):
@@ -192,6 +192,15 @@ class SubPolicies:
 
 # What torch.load raises for text, for a file cut short and for pickles of other things.
 _UNREADABLE = (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError)
+
+
+def _index(key: Any) -> Tensor:
+    """Arrays and lists as torch indexes: a mask, or whole numbers."""
+    array = np.asarray(key)
+    if array.size and array.dtype.kind not in "biu":
+        raise IndexError(f"sub-policies are indexed by whole numbers or masks, got {key!r}.")
+    kind = array.dtype if array.dtype == np.bool_ else np.int64  # torch takes bytes for masks
+    return torch.from_numpy(np.array(array, dtype=kind))
 
 
 def _axes(key: Any) -> int:

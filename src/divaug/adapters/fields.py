@@ -1,7 +1,7 @@
 """`Fields`: where a batch has its images, its labels, its masks and its samples' numbers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from divaug.augmenters import Augmenter
+from divaug.checks import real
 
 __all__ = ["PAIRS", "Batch", "Field", "Fields", "checked"]
 
@@ -17,6 +18,18 @@ Field = int | str
 
 Batch = Any
 """What a loader gives: a tuple, a list or a mapping of tensors."""
+
+
+def _check_fills(masks: object) -> None:
+    """Refuse masks that do not say what they are to be filled with."""
+    if not isinstance(masks, Mapping):
+        raise TypeError(
+            "`masks` must say of each field what it has where no pixel of its image is, such as "
+            f'{{"mask": 255}}, got {masks!r}.'
+        )
+    for at, fill in masks.items():
+        if real(fill) is None and not isinstance(fill, bool):
+            raise TypeError(f"`masks[{at!r}]` must be a number, such as 255, got {fill!r}.")
 
 
 @dataclass(frozen=True)
@@ -29,29 +42,35 @@ class Fields:
         index: of the samples' numbers, which `Numbered` adds; None where there are none. They are
             used and then left out of the batch, so that a loop sees what it always saw.
         keep: of what is to be left as it is though it has as many entries as there are images.
-        masks: of what lies over the images, `[B,H,W]` or `[B,C,H,W]`, and is to move with them.
-        fill: what masks have where no pixel of their images is; given with `masks`.
+        masks: of what lies over the images, `[B,H,W]` or `[B,C,H,W]`, and is to move with them;
+            each with what it has where no pixel of its image is, such as `{"mask": 255}`.
 
     Example:
         >>> Fields("pixel_values", "labels", index="index")
-        Fields(images='pixel_values', labels='labels', index='index', keep=(), masks=(), fill=None)
+        Fields(images='pixel_values', labels='labels', index='index', keep=(), masks={})
     """
 
     images: Field = 0
     labels: Field | None = 1
     index: Field | None = None
     keep: tuple[Field, ...] = ()
-    masks: tuple[Field, ...] = ()
-    fill: float | None = None
+    masks: Mapping[Field, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         roles = {"images": self.images, "labels": self.labels, "index": self.index}
-        lists = self._listed("keep") | self._listed("masks")
-        if bool(self.masks) != (self.fill is not None):
-            raise ValueError(
-                "`masks` and `fill` go together: say what masks have where no pixel of their "
-                f"images is, such as fill=255; got masks={self.masks!r} and fill={self.fill!r}."
+        if not isinstance(self.keep, tuple | list):
+            raise TypeError(
+                f"`keep` must be a tuple of positions or keys, got {self.keep!r}; for a single one "
+                f"write keep=({self.keep!r},)."
             )
+        _check_fills(self.masks)
+        object.__setattr__(self, "keep", tuple(self.keep))
+        object.__setattr__(self, "masks", dict(self.masks))
+        lists = {
+            f"{name}[{place}]": at
+            for name, fields in (("keep", self.keep), ("masks", self.masks))
+            for place, at in enumerate(fields)
+        }
         absent = {name for name in ("labels", "index") if roles[name] is None}
         given = {name: at for name, at in (roles | lists).items() if name not in absent}
         for name, at in given.items():
@@ -66,17 +85,6 @@ class Fields:
             raise TypeError(f"fields must be all positions or all keys, got {given}.")
         if len(set(given.values())) < len(given):
             raise ValueError(f"fields must be different ones, got {given}.")
-
-    def _listed(self, name: str) -> dict[str, Field]:
-        """The fields of a role that several may have, each by its place in it; kept as a tuple."""
-        fields = getattr(self, name)
-        if not isinstance(fields, tuple | list):
-            raise TypeError(
-                f"`{name}` must be a tuple of positions or keys, got {fields!r}; for a single one "
-                f"write {name}=({fields!r},)."
-            )
-        object.__setattr__(self, name, tuple(fields))
-        return {f"{name}[{place}]": at for place, at in enumerate(fields)}
 
     def augment(self, augment: Augmenter, batch: Batch, *, epoch: int | None = None) -> Batch:
         """The batch, augmented: a tuple of a tuple, a list of a list, a dictionary of a mapping.
@@ -110,8 +118,7 @@ class Fields:
         )
         own = {self.images: images} | ({} if self.labels is None else {self.labels: labels})
         own |= {at: parts[at] for at in self.keep}
-        if self.fill is not None:
-            own |= {at: augment.follow(parts[at], fill=self.fill) for at in self.masks}
+        own |= {at: augment.follow(parts[at], fill=fill) for at, fill in self.masks.items()}
         done = {
             at: own[at] if at in own else _repeated(part, len(originals), augment.views)
             for at, part in parts.items()
@@ -147,7 +154,7 @@ class Fields:
                     f"the batch has no {name} at {at!r}, it has {there}; {remedy}. Batches of "
                     "several loaders cannot be augmented at once, nor one batch twice."
                 )
-        for name, fields in (("keep", self.keep), ("masks", self.masks)):
+        for name, fields in (("keep", self.keep), ("masks", tuple(self.masks))):
             if not set(fields) <= set(there):
                 raise ValueError(f"`{name}` must name fields of the batch, {there}, got {fields}.")
 
@@ -172,6 +179,11 @@ def checked(augment: object, fields: Fields | None, usual: Fields = PAIRS) -> Fi
     found = usual if fields is None else fields
     if not isinstance(found, Fields):
         raise TypeError(f"`fields` must be a Fields, such as Fields(0, 1), got {fields!r}.")
+    if found.masks and not hasattr(augment, "follow"):
+        raise TypeError(
+            "`augment` must have a method `follow(masks, fill=...)` where `fields` name masks, got "
+            f"{augment!r}."
+        )
     return found
 
 

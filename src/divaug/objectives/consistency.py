@@ -51,7 +51,7 @@ def divergence(target: Tensor, views: Tensor) -> Tensor:
     A class that the target rules out counts as nothing, whatever the view makes of it.
     """
     weight = target.exp()
-    return torch.where(weight > 0, weight * (target - views), 0).sum(-1)
+    return (weight * torch.where(weight > 0, target - views, 0)).sum(-1)
 
 
 def consistency_loss(

@@ -11,9 +11,18 @@ from torch import Tensor
 
 from divaug.operations.nearest import pick
 from divaug.operations.resampling import resample
-from divaug.operations.table import TABLE, Operation, Plain, Strength
+from divaug.operations.table import TABLE, ImagesAlone, Operation, WithArgument
 
-__all__ = ["EVERY", "FURTHER", "blur", "crop_bilinear", "flip_lr", "flip_ud", "smooth"]
+__all__ = [
+    "EVERY",
+    "FURTHER",
+    "blur",
+    "crop_bilinear",
+    "crop_nearest",
+    "flip_lr",
+    "flip_ud",
+    "smooth",
+]
 
 
 def flip_lr(images: Tensor) -> Tensor:
@@ -83,22 +92,22 @@ def _crop(images: Tensor, pixels: Tensor, resize: Callable[..., Tensor]) -> Tens
 
 
 def _flip(name: str, function: Callable[[Tensor], Tensor]) -> Operation:
-    transform = Plain(function)
+    transform = ImagesAlone(function)
     return Operation(name, transform, moving=transform)
 
 
 _ALL = (
     _flip("FlipLR", flip_lr),
     _flip("FlipUD", flip_ud),
-    Operation("Blur", Plain(blur)),
-    Operation("Smooth", Plain(smooth)),
+    Operation("Blur", ImagesAlone(blur)),
+    Operation("Smooth", ImagesAlone(smooth)),
     Operation(
         "CropBilinear",
-        Strength(crop_bilinear),
+        WithArgument(crop_bilinear),
         "pixels",
         0.0,
         4096.0,
-        moving=Strength(crop_nearest),
+        moving=WithArgument(crop_nearest),
     ),
 )
 

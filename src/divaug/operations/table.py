@@ -10,7 +10,7 @@ from torch import Tensor
 
 from divaug.operations import blending, geometry, occlusion, tone
 
-__all__ = ["OPERATIONS", "TABLE", "Operation", "Plain", "Strength", "Transformation"]
+__all__ = ["OPERATIONS", "TABLE", "ImagesAlone", "Operation", "Transformation", "WithArgument"]
 
 #: `(images [n,C,H,W] uint8, argument [n] float64, center [n,2], partner [n,C,H,W]) -> images`.
 #: `center` and `partner` are empty tensors unless the operation asks for them.
@@ -30,9 +30,9 @@ class Operation:
         whole: whether the argument must be a whole number.
         needs_center: whether a place `[n,2]` (y, x) is drawn with it.
         needs_partner: whether a second image is drawn with it.
-        moving: how it moves pixels, for masks to follow: as `transform`, but every pixel of the
-            result is one of the image or, where none belongs, black; None where pixels stay in
-            their places.
+        moving: how it moves pixels, for masks to follow: as `transform`, of images with three
+            channels, but every pixel of the result is one of the image or, where none belongs,
+            black; None where pixels stay in their places.
     """
 
     name: str
@@ -87,7 +87,7 @@ def _check_transform(name: str, field: str, transform: object) -> None:
 
 # Classes, not functions within functions: what holds operations goes to other processes.
 @dataclass(frozen=True)
-class Plain:
+class ImagesAlone:
     """A transformation by a function of the images alone."""
 
     function: Callable[[Tensor], Tensor]
@@ -100,7 +100,7 @@ class Plain:
 
 
 @dataclass(frozen=True)
-class Strength:
+class WithArgument:
     """A transformation by a function of the images and the argument."""
 
     function: Callable[[Tensor, Tensor], Tensor]
@@ -124,12 +124,12 @@ def _move(
     name: str, function: Callable[[Tensor, Tensor], Tensor], unit: str, most: float
 ) -> Operation:
     # Nearest sampling: what moves the pixels of an image moves those of a mask.
-    transform = Strength(function)
+    transform = WithArgument(function)
     return Operation(name, transform, unit, -most, most, moving=transform)
 
 
 def _enhance(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> Operation:
-    return Operation(name, Strength(function), "factor", 0.0, 10.0)
+    return Operation(name, WithArgument(function), "factor", 0.0, 10.0)
 
 
 # Limits: coordinates must stay inside Pillow's fixed-point range (see MAX_SIDE in checks.py), a
@@ -140,11 +140,11 @@ _ALL = (
     _move("TranslateX", geometry.translate_x, "pixels", 16384.0),
     _move("TranslateY", geometry.translate_y, "pixels", 16384.0),
     _move("Rotate", geometry.rotate, "degrees", 360.0),
-    Operation("AutoContrast", Plain(tone.autocontrast)),
-    Operation("Invert", Plain(tone.invert)),
-    Operation("Equalize", Plain(tone.equalize)),
-    Operation("Solarize", Strength(tone.solarize), "threshold", 0.0, 256.0),
-    Operation("Posterize", Strength(tone.posterize), "bits", 1.0, 8.0, whole=True),
+    Operation("AutoContrast", ImagesAlone(tone.autocontrast)),
+    Operation("Invert", ImagesAlone(tone.invert)),
+    Operation("Equalize", ImagesAlone(tone.equalize)),
+    Operation("Solarize", WithArgument(tone.solarize), "threshold", 0.0, 256.0),
+    Operation("Posterize", WithArgument(tone.posterize), "bits", 1.0, 8.0, whole=True),
     _enhance("Contrast", tone.contrast),
     _enhance("Color", blending.color),
     _enhance("Brightness", tone.brightness),
