@@ -95,7 +95,7 @@ def expand(
 
 def renderer_for(subpolicies: SubPolicies, backend: str | None) -> Renderer:
     """What turns these sub-policies into pixels: kernels know the sixteen operations only."""
-    if subpolicies.operations == _SIXTEEN:  # the same objects: no need to look at their names
+    if subpolicies.operations == _SIXTEEN:  # mostly the same objects: no need to look at names
         triton = kernels.use_triton(backend, subpolicies.device)
         return render_in_kernels if triton else render
     known = len(kernels.KERNEL_OPERATIONS)
