@@ -169,6 +169,16 @@ def test_fields_that_cannot_be(fields, message):
         Fields(**fields)
 
 
+def test_fields_are_values():
+    """Equal ones are equal, can be looked up, and do not change with what they were made of."""
+    fills = {2: 255}
+    fields = Fields(masks=fills, keep=[3])
+    fills[4] = 0
+    assert fields == Fields(masks={2: 255}, keep=(3,))
+    assert fields != Fields(masks={2: 0}, keep=(3,))
+    assert {fields: "found"}[Fields(masks={2: 255}, keep=(3,))] == "found"
+
+
 @pytest.mark.parametrize("labels", [1, None])
 def test_masks_move_with_their_images(labels):
     images = images_of(3)

@@ -283,8 +283,10 @@ def test_what_an_operation_of_ones_own_fills_in_is_no_pixel():
                       Operation("Paste", paste, moving=paste, needs_partner=True)):  # fmt: skip
         policy = policies.Uniform(exclude=OPERATIONS, operations_per_subpolicy=1,
                                   extra=((operation, Range(0, 0, "test")),))  # fmt: skip
-        _, subpolicies = expand(IMAGES, 8, policy)
-        moved = follow(positions(12, 12, 6), subpolicies, fill=-1)[subpolicies.applied[..., 0]]
+        # Partners of another pool than the pixels have.
+        _, subpolicies = expand(IMAGES[:2], 24, policy, pool=IMAGES)
+        assert int(subpolicies.partner.max()) > 1
+        moved = follow(positions(12, 12, 2), subpolicies, fill=-1)[subpolicies.applied[..., 0]]
         assert len(moved)
         assert (moved[..., :4] == -1).all()
         assert torch.equal(moved[..., 4:], positions(12, 12, len(moved))[..., :-4])
@@ -345,7 +347,11 @@ def test_views_follow_all_of_them():
 def test_without_augmentation_masks_are_cut_as_images_are():
     images, masks = samples.images(3, 12, 14, 2), classes(12, 14, 2)
     augment = build("none", Settings(network(5), imagenet(8)))
+    with pytest.raises(ValueError, match="nothing to follow"):
+        augment.follow(masks, fill=IGNORED)
     augment(images)
+    with pytest.raises(ValueError, match=r"got shape \(12,\)"):
+        augment.follow(masks[0, :, 0], fill=IGNORED)
     with pytest.raises(ValueError, match="the size of their images, 12 × 14, got 10 × 10"):
         augment.follow(masks[:, :10, :10], fill=IGNORED)
     with pytest.raises(TypeError, match="got list; stack"):

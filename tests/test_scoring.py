@@ -154,6 +154,16 @@ class Adds(nn.Module):
         return self.inner(images)
 
 
+class Swaps(Adds):
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.register_buffer("never", None)
+
+    def forward(self, images):
+        del self.never
+        return super().forward(images)
+
+
 def _counting(how, inner):
     model = nn.Sequential(nn.Identity(), inner)
     model.register_buffer("seen", torch.tensor(0))
@@ -172,6 +182,7 @@ MEDDLING = {
     "a hook before": lambda: _counting("register_forward_pre_hook", network()),
     "a forward that was patched": lambda: _counting("patched", network()),
     "a buffer made": lambda: Adds(network()),
+    "a buffer made in the place of none": lambda: Swaps(network()),
     "buffers made and removed": lambda: MakesBuffers(network()),
 }
 

@@ -233,7 +233,7 @@ def test_wrong_text_is_refused_with_what_is_wrong():
         ("applied", 0.5, "true or false"),
         ("applied", 7, "true or false"),
     ):
-        with pytest.raises(ValueError, match=f"`{name}` must hold {kind}, got"):
+        with pytest.raises(ValueError, match=f"`{name}` must hold {kind}, got {float(value)}"):
             SubPolicies.from_json(changed(**{name: [[[value] * 2] * 5] * 6}))
 
 

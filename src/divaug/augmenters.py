@@ -152,7 +152,7 @@ class _Centre(Views):
             backend=settings.backend,
         )
         self._default = settings.default
-        self._size = (0, 0)
+        self._size: tuple[int, int] | None = None  # of the last images
 
     def __call__(
         self,
@@ -170,9 +170,11 @@ class _Centre(Views):
 
     def follow(self, masks: Tensor, *, fill: float) -> Tensor:
         """Cut masks as the images of the last call were cut."""
-        check_size(masks, self._size)
-        whole = not isinstance(masks, Tensor)  # then it is refused as it is
-        return super().follow(masks if whole else self._default.center_crop(masks), fill=fill)
+        # What is no mask, or comes before any image, is refused as it is.
+        if self._size is not None and isinstance(masks, Tensor) and masks.ndim > 1:
+            check_size(masks, self._size)
+            masks = self._default.center_crop(masks)
+        return super().follow(masks, fill=fill)
 
 
 def _published(settings: Settings) -> str:

@@ -219,9 +219,10 @@ def _read(name: str, values: Any, shape: Any) -> Tensor:
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"`{name}` must be nested lists of shape {whole}: {error}") from error
     # Converting cuts fractions off, and makes truth of any number.
-    if not found.is_floating_point() and not torch.equal(found.to(torch.float64), as_written):
+    changed = as_written[found.to(torch.float64) != as_written]
+    if len(changed) and not found.is_floating_point():
         kind = "true or false" if found.dtype == torch.bool else "whole numbers"
-        raise ValueError(f"`{name}` must hold {kind}, got {values!r}.")
+        raise ValueError(f"`{name}` must hold {kind}, got {float(changed[0])!r}.")
     return found
 
 

@@ -54,7 +54,7 @@ class Fields:
     labels: Field | None = 1
     index: Field | None = None
     keep: tuple[Field, ...] = ()
-    masks: Mapping[Field, float] = field(default_factory=dict)
+    masks: Mapping[Field, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         roles = {"images": self.images, "labels": self.labels, "index": self.index}
