@@ -482,6 +482,10 @@ def test_on_a_gpu_masks_are_the_same_and_nobody_waits():
     here = DivAug(model, 8, 4, default=cifar10(), method="uniform")
     there = DivAug(copy.deepcopy(model).cuda(), 8, 4, default=cifar10(), method="uniform")
     far_images, far_masks = images.cuda(), masks.cuda()
+    # Kernels are compiled, and numbers that never change copied, once: the first call waits.
+    there(far_images)
+    there.follow(far_masks, fill=IGNORED)
+    here(images)
     for _ in range(2):
         here(images)
         there(far_images)
