@@ -114,6 +114,25 @@ def test_loss_diversity_is_the_mean_cross_entropy():
     assert loss_diversity(logits.double(), soft.double()).dtype == torch.float32
 
 
+def test_loss_diversity_of_soft_labels():
+    draw = torch.Generator().manual_seed(1)
+    logits = torch.randn(4, 3, 5, generator=draw, requires_grad=True)
+    soft = torch.rand(4, 5, generator=draw)
+    each = [
+        torch.nn.functional.cross_entropy(logits[:, s], soft, reduction="none") for s in (0, 1, 2)
+    ]
+    torch.testing.assert_close(loss_diversity(logits, soft), sum(each) / 3)
+    ruled_out = logits.detach().masked_fill(torch.arange(5) == 3, -math.inf).requires_grad_()
+    soft[:, 3] = 0.0
+    found = loss_diversity(ruled_out, soft)
+    others = [0, 1, 2, 4]
+    torch.testing.assert_close(found, loss_diversity(ruled_out[..., others], soft[:, others]))
+    found.sum().backward()
+    assert bool(ruled_out.grad.isfinite().all())
+    soft[0, 3] = 0.5  # what cannot be is sure
+    assert loss_diversity(ruled_out, soft).isinf().tolist() == [True, False, False, False]
+
+
 def test_affinity_by_hand():
     labels = torch.tensor([0, 1, 2, 0])
     clean = torch.eye(3)[torch.tensor([0, 1, 2, 1])]  # three of four right

@@ -315,6 +315,32 @@ def test_views_of_divaug_and_their_masks(default, index):
         assert torch.equal(moved, (views * 255).round().to(torch.uint8))
 
 
+def test_numbers_may_be_written_over_before_masks_follow():
+    index = torch.tensor([4, 40, 1, 0, 9, 3])
+    augment = DivAug(network(5), 8, 4, policy=GEOMETRY, default=SCALED)
+    views, _ = augment(IMAGES, index=index)
+    index.fill_(7)
+    moved = augment.follow(IMAGES, fill=0)
+    assert torch.equal(moved, (views * 255).round().to(torch.uint8))
+
+
+@pytest.mark.parametrize("backend", ["torch", "triton"])
+def test_masks_follow_by_the_backend_that_was_forced(backend, monkeypatch):
+    asked = []
+    real = following.renderer_for
+
+    def remember(subpolicies, backend):
+        asked.append(backend)
+        return real(subpolicies, None)
+
+    augment = DivAug(network(5), 8, 4, default=SCALED)
+    augment(IMAGES)
+    augment.source.backend = backend
+    monkeypatch.setattr(following, "renderer_for", remember)
+    augment.follow(IMAGES, fill=0)
+    assert set(asked) == {backend}
+
+
 @pytest.mark.parametrize(
     "default", [None, cifar10(), imagenet(9)], ids=["bytes", "padded", "crops"]
 )

@@ -146,10 +146,18 @@ def loss_diversity(logits: Tensor, labels: Tensor) -> Tensor:
     if not S:
         raise ValueError(f"`logits` must be [B,S,D] with S ≥ 1, got {tuple(logits.shape)}.")
     _check_labels(labels, D, "logits")
-    soft = labels.is_floating_point()
-    repeated = (labels.to(torch.float32) if soft else labels).repeat_interleave(S, 0)
+    if labels.is_floating_point():
+        return _soft_cross_entropy(logits.to(torch.float32), labels.to(torch.float32)).mean(1)
+    repeated = labels.repeat_interleave(S, 0)
     loss = F.cross_entropy(logits.to(torch.float32).flatten(0, 1), repeated, reduction="none")
     return loss.view(B, S).mean(1)
+
+
+def _soft_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """Of `[B,S,D]` with `[B,D]`: a class without a share may be ruled out by a logit of −∞."""
+    share = labels[:, None]
+    # torch's own multiplies that class's −∞ by 0.
+    return -(share * F.log_softmax(logits, dim=-1).masked_fill(share == 0.0, 0.0)).sum(-1)
 
 
 def _check_tensors(**arguments: object) -> None:

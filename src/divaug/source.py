@@ -35,7 +35,7 @@ class _Last:
     Args:
         subpolicies: `[B,E,K]`.
         chosen: `[B,S]`, what was kept of them; None for all.
-        index: the samples' numbers, as given.
+        index: the samples' numbers.
         size: height and width of the images.
     """
 
@@ -144,7 +144,9 @@ class Source:
         sums.add(subpolicies, chosen)
         if probs is not None and chosen is not None:
             sums.add_diversity(probs, chosen)
-        self._last = _Last(subpolicies, chosen, index, (images.shape[2], images.shape[3]))
+        # A loop may fill the same tensor with the next batch's numbers before it asks for masks.
+        numbers = None if index is None else index.clone()
+        self._last = _Last(subpolicies, chosen, numbers, (images.shape[2], images.shape[3]))
         self.step += 1
 
     def follow(self, masks: Tensor, fill: float) -> Tensor:
