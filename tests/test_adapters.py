@@ -109,6 +109,26 @@ def test_tensors_of_variable_length_belong_to_their_images(rows):
     assert (pair[0].shape, pair[1]) == ((4, 5), None)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_entries_that_are_named_are_repeated_whole_whatever_they_hold(count, kind):
+    """Also where each of them has as many rows as there are images."""
+    boxes = kind(torch.full((count, 4), float(i)) for i in range(count))
+    found = Fields(each=(2,)).augment(Shown(), (images_of(count), torch.zeros(count), boxes))[2]
+    assert type(found) is kind
+    assert [id(one) for one in found] == [id(one) for one in boxes for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("part", "got"), [([1, 2], "2 entries"), (torch.zeros(3), "Tensor"), ("abc", "str")]
+)
+def test_entries_that_are_named_must_be_there(part, got):
+    with pytest.raises(ValueError, match=f"`each` names 2.* each of 3 images, got {got}"):
+        Fields(each=[2]).augment(Shown(), (images_of(3), torch.zeros(3), part))
+    with pytest.raises(ValueError, match="`each` must name fields of the batch"):
+        Fields(each=(4,)).augment(Shown(), (images_of(3), torch.zeros(3), part))
+
+
 def test_numbers_and_epoch_reach_the_augmenter_and_numbers_leave_the_batch():
     augment, numbers = Shown(), torch.tensor([7, 8, 9])
     out = Fields(index=2).augment(augment, (images_of(3), torch.zeros(3), numbers, "x"), epoch=4)
@@ -162,6 +182,8 @@ def test_with_numbers_the_place_in_the_batch_does_not_matter():
         ({"masks": {1: 255}}, "must be different ones"),
         ({"masks": {2: 255}, "keep": (2,)}, "must be different ones"),
         ({"masks": {"mask": 255}}, "all positions or all keys"),
+        ({"each": 2}, r"`each` must be a tuple.*write each=\(2,\)"),
+        ({"each": (2,), "keep": (2,)}, "must be different ones"),
     ],
 )
 def test_fields_that_cannot_be(fields, message):
@@ -269,6 +291,10 @@ def test_other_names_are_those_of_the_dataset_beneath():
     assert dataset.classes == ["cat", "dog"]
     dataset.transform = str
     assert beneath.transform is dataset.transform is str
+    dataset.target_transform = int
+    assert beneath.target_transform is int
+    assert set(vars(dataset)) == {"dataset"}
+    assert copy.deepcopy(dataset).transform is str
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = dataset.no_such_name
     assert len(pickle.loads(pickle.dumps(Numbered([(1,), (2,)])))) == 2
@@ -335,7 +361,7 @@ def test_epochs_are_counted_or_said():
     assert [epoch for *_, epoch in augment.calls] == [0, 0, 1, 1, 7, 7, 8, 8]
 
 
-@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("sampled", [None, "alone", "by batches"])
 def test_processes_that_each_read_everything_are_told(monkeypatch, recwarn, sampled):
     two = {
         "is_available": lambda: True,
@@ -344,9 +370,14 @@ def test_processes_that_each_read_everything_are_told(monkeypatch, recwarn, samp
     }
     monkeypatch.setattr(divaug.adapters.loader, "dist", SimpleNamespace(**two))
     dataset = TensorDataset(images_of(4), torch.zeros(4))
-    sampler = DistributedSampler(dataset, num_replicas=2, rank=0) if sampled else None
+    sampler = DistributedSampler(dataset, num_replicas=2, rank=0)
+    samplers = {
+        None: {},
+        "alone": {"sampler": sampler},
+        "by batches": {"batch_sampler": BatchSampler(sampler, 2, drop_last=False)},
+    }
     warnings.simplefilter("always")
-    list(AugmentedLoader(DataLoader(dataset, sampler=sampler), Views()))
+    list(AugmentedLoader(DataLoader(dataset, **samplers[sampled]), Views()))
     told = [str(each.message) for each in recwarn if "each process reads all" in str(each.message)]
     assert len(told) == (0 if sampled else 1)
     assert all("unless they are a part of its own" in each for each in told)
@@ -393,6 +424,10 @@ def test_a_loader_beneath_that_listens_to_epochs_is_told():
     dataset = TensorDataset(torch.zeros(12))
     AugmentedLoader(DataLoader(dataset, batch_sampler=batches), Shown()).set_epoch(5)
     assert batches.epoch == 5
+    sampler = DistributedSampler(dataset, num_replicas=2, rank=0)
+    within = BatchSampler(sampler, 4, drop_last=False)
+    AugmentedLoader(DataLoader(dataset, batch_sampler=within), Shown()).set_epoch(6)
+    assert sampler.epoch == 6
     AugmentedLoader([], Shown()).set_epoch(3)  # one that does not listen
 
 
@@ -423,9 +458,11 @@ def test_the_augmentation_runs_in_the_given_context():
 def test_batches_go_to_the_device_of_the_model_or_to_the_given_one():
     augment = Shown()
     batch = {"x": images_of(2), "y": torch.zeros(2), "more": [torch.zeros(2)], "name": "n"}
+    batch["pair"] = Pair(torch.zeros(2), torch.zeros(3))
     (out,) = AugmentedLoader([batch], augment, Fields("x", "y"), device="meta")
     assert augment.calls[0][0].device.type == augment.calls[0][1].device.type == "meta"
     assert out["more"][0].device.type == "meta"
+    assert {part.device.type for part in out["pair"]} == {"meta"}
     assert batch["x"].device.type == "cpu"
 
     class Looking(DivAug):

@@ -103,6 +103,11 @@ def test_loaders_that_would_go_wrong_are_refused():
         augmented(loader_of(collate_fn=collate), Views())
     with pytest.raises(ValueError, match=r"normalises with.*\[0.5, 0.5, 0.5\].*give both the same"):
         augmented(loader_of(mean=(0.5, 0.5, 0.5)), Views())
+    half = loader_of(img_dtype=torch.bfloat16)
+    with pytest.raises(ValueError, match=r"of torch.float32, `loader` of torch.bfloat16; give"):
+        augmented(half, Views())
+    images, _ = next(iter(augmented(half, Views(dtype=torch.bfloat16))))
+    assert images.dtype == torch.bfloat16
     with pytest.raises(ValueError, match=r"started its workers.*collate_fn"):
         augmented(loader_of(Numbered(Pictures()), use_multi_epochs_loader=True), Views())
     with pytest.raises(ValueError, match=r"erases parts.*`re_prob`"):

@@ -5,12 +5,14 @@ import weakref
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from divaug import SubPolicies, expand, expansion, policies, rendering
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
 from divaug.operations import OPERATIONS, apply
+from divaug.views import Views
 from tests.reference import samples
 
 IMAGES = samples.images(3, 16, 12, 10)
@@ -307,3 +309,27 @@ def test_default_and_dtype_must_be_what_they_say():
         expand(IMAGES, 2, default="cifar10")
     with pytest.raises(TypeError, match=r"`dtype` must be a torch.dtype, got str"):
         expand(IMAGES, 2, default=cifar10(), dtype="float32")
+
+
+# Where tensors have no memory
+
+
+@pytest.mark.parametrize(
+    "fresh", [policies.Uniform(exclude=("Cutout",)), policies.RandAugment(2, 13)]
+)
+def test_within_transforms_it_is_refused_and_nothing_of_them_is_left(fresh):
+    """Tables that were made there and kept would fail for as long as the process lives."""
+    images = samples.images(3, 11, 13, 4)  # a size nobody else has tables of
+
+    def loss(weight):
+        views, _ = Views(fresh, cifar10(), 2)(images)
+        return (views.flatten(1) @ weight).sum()
+
+    weight = torch.zeros(3 * 11 * 13)
+    with pytest.raises(
+        RuntimeError, match=r"within a transform of torch.func .*augment the batch before"
+    ):
+        torch.func.grad(loss)(weight)
+    with FakeTensorMode(), pytest.raises(RuntimeError, match="FakeTensorMode"):
+        expand(torch.zeros(4, 3, 11, 13, dtype=torch.uint8), 2, fresh)
+    assert loss(weight) == 0

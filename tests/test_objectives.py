@@ -179,6 +179,42 @@ def test_annealed_cross_entropy_against_a_loop(threshold):
     assert int(number) == count
 
 
+@pytest.mark.parametrize("name", ANNEALING)
+def test_an_image_without_a_label_never_counts(name):
+    logits = torch.randn(4, 3, generator=torch.Generator().manual_seed(5))
+    labels = torch.tensor([0, -100, 2, -100])
+    threshold = annealing_threshold(name, torch.tensor(0.9), 3)
+    total, count = annealed_cross_entropy(logits, labels, threshold)
+    alone = annealed_cross_entropy(logits[::2], labels[::2], threshold)
+    assert (float(total), int(count)) == (float(alone[0]), int(alone[1]))
+
+
+def test_progress_must_be_a_tensor():
+    with pytest.raises(TypeError, match=r"`progress` must be a torch.Tensor, got float; write"):
+        annealing_threshold("log", 0.5, 10)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_computed_in_single(dtype):
+    """As exactly as its logits allow: equal to the loss of the same numbers in float32."""
+    draw = torch.Generator().manual_seed(6)
+    original, views = torch.randn(5, 7, generator=draw) * 4, torch.randn(5, 3, 7, generator=draw)
+    original, views = original.to(dtype), (original[:, None] + views / 50).to(dtype)
+    for loss in (consistency_loss, pseudo_label_loss):
+        half, single = (
+            loss(original, views, 0.4, 0.5),
+            loss(original.float(), views.float(), 0.4, 0.5),
+        )
+        assert half[0].dtype == torch.float32
+        assert torch.equal(half[0], single[0])
+        assert torch.equal(half[1], single[1])
+    labels = torch.tensor([0, 1, 2, 3, 4])
+    half = annealed_cross_entropy(original, labels, torch.tensor(0.9))
+    assert torch.equal(
+        half[0], annealed_cross_entropy(original.float(), labels, torch.tensor(0.9))[0]
+    )
+
+
 def test_a_loss_that_is_no_number_is_not_annealed_away():
     outputs = torch.tensor([[math.nan, 0.0], [1.0, 0.0]])
     total, count = annealed_cross_entropy(outputs, torch.tensor([0, 0]), torch.tensor(0.5))

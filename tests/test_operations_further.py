@@ -103,6 +103,32 @@ def test_the_door_without_waiting_gives_what_the_groups_give(channels):
     assert len(set(ids_of(drawn).tolist())) > 18
 
 
+@pytest.mark.parametrize("backend", ["torch", "triton"])
+def test_an_operation_may_work_in_place(backend):
+    """Images that did not draw it stay as they are, on either way through."""
+
+    def bar(images, *_):
+        images[:, :, :2] = 255
+        return images
+
+    images = torch.full((12, 3, 8, 8), 100, dtype=torch.uint8)
+    operation = torch.tensor([0, -1, 1] * 4)
+    table = (Operation("Bar", bar), Operation("Same", lambda images, *_: images))
+    others = (
+        torch.zeros(12),
+        torch.zeros(12, 2),
+        images.clone(),
+        torch.zeros(12, dtype=torch.int64),
+    )
+    if backend == "torch":
+        transform_in_place(images, operation, *others, table)
+    else:
+        transform_where_drawn(images, operation, *others, dict(enumerate(table)))
+    drawn = (images == 255).flatten(1).any(1)
+    assert torch.equal(drawn, operation == 0)
+    assert bool((images[~drawn] == 100).all())
+
+
 def test_the_five_never_make_the_host_wait():
     images = samples.images(3, 16, 16, 30, "waiting")
     operation = torch.arange(30) % 6 + 15  # Cutout's and SamplePairing's neighbours too

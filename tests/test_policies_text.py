@@ -16,7 +16,7 @@ import torch
 from divaug import data_files, policies
 from divaug.data_files import read_data
 from divaug.operations import OPERATIONS
-from divaug.operations.magnitude import Range, Side
+from divaug.operations.magnitude import Range, Rounding, Side
 from divaug.operations.table import Operation
 from tests.test_policies import ADD, draws
 
@@ -166,6 +166,10 @@ def test_a_wrong_policy_file_is_refused_with_what_is_wrong(name):
      r"range of Add must stay in \[0, 9\] value, got 0 to 9.5"),
     (lambda: policies.Uniform(extra=((ADD, Range(0.0, 5.0, "", signed=True)),)), "got -5 to 5"),
     (lambda: policies.Uniform(extra=((ADD, Range(0.0, math.nan, "")),)), "`slope` of a range"),
+    (lambda: policies.Uniform(extra=((replace(ADD, whole=True), Range(0.0, 5.0, "")),)),
+     "range of Add must give whole numbers, got one from 0 to 5 .*rounding=Rounding.DOWN"),
+    (lambda: policies.Uniform(extra=((replace(ADD, whole=True), Range(
+        0.0, 5.0, "", rounding=Rounding.DOWN, minimum=0.5)),)), "must give whole numbers"),
     (lambda: policies.RandAugment(0, 9), "`n`"),
     (lambda: policies.RandAugment(2, 31), "`m`"),
     (lambda: policies.SharedLevel(0), "`n`"),

@@ -1,4 +1,4 @@
-"""What torch.compile is to leave alone."""
+"""What torch.compile is to leave alone, and what cannot be transformed."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -6,7 +6,7 @@ from typing import ParamSpec, TypeVar
 
 import torch
 
-__all__ = ["outside_graphs"]
+__all__ = ["check_eager", "outside_graphs"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -35,3 +35,19 @@ def outside_graphs(function: Callable[_P, _R]) -> Callable[_P, _R]:
         return function(*args, **kwargs)
 
     return call
+
+
+def check_eager() -> None:
+    """Refuse to work where tensors have no memory: what would be kept there serves nobody later.
+
+    Raises:
+        RuntimeError: the call came from within a transform of torch.func or a FakeTensorMode.
+    """
+    try:
+        torch.empty(0, device="cpu").numpy()
+    except RuntimeError:
+        raise RuntimeError(
+            "images cannot be augmented within a transform of torch.func (grad, vmap) or a "
+            "FakeTensorMode, where tensors have no memory; augment the batch before, and give the "
+            "function its views."
+        ) from None

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from divaug import kernels
 from divaug.checks import whole
-from divaug.compilation import outside_graphs
+from divaug.compilation import check_eager, outside_graphs
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
@@ -73,6 +73,7 @@ def expand(
         >>> candidates.shape, subpolicies.shape
         (torch.Size([2, 8, 3, 32, 32]), torch.Size([2, 8, 2]))
     """
+    check_eager()
     check_images(images)
     originals = to_bytes(images).contiguous()
     num_candidates = _check_count(num_candidates)
@@ -125,6 +126,7 @@ def replay(
     Returns:
         uint8 candidates `[B,E,C,H,W]`.
     """
+    check_eager()
     check_images(images)
     originals = to_bytes(images).contiguous()
     if not isinstance(subpolicies, SubPolicies):

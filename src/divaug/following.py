@@ -189,9 +189,11 @@ def _check_masks(masks: object, count: int, device: torch.device) -> None:
             "those of a batch with torch.stack."
         )
     if masks.ndim not in (3, 4):
+        remedy = "for a single mask pass masks[None]"
+        if masks.ndim > 4:
+            remedy = "put the axes before the last two together with masks.flatten(1, -3)"
         raise ValueError(
-            f"`masks` must be [B,H,W] or [B,C,H,W], got shape {tuple(masks.shape)}; for a single "
-            "mask pass masks[None]."
+            f"`masks` must be [B,H,W] or [B,C,H,W], got shape {tuple(masks.shape)}; {remedy}."
         )
     if len(masks) != count:
         raise ValueError(f"`masks` must be one for each of {count} images, got {len(masks)}.")

@@ -74,6 +74,9 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     untouched, also when the model raises or works on its input in place. Forward hooks are called.
     Modules with a `train` of their own are told of the mode and back, which takes a copy of their
     weights. An autocast context around the call is respected; the softmax is taken in float32.
+    What a model keeps outside of its parameters and buffers (a counter in Python, say) stays as its
+    forward leaves it. Another thread that draws from torch's generators meanwhile may draw the same
+    numbers twice: give it a generator of its own.
 
     Args:
         model: any module that returns logits; also wrapped in DDP or compiled.

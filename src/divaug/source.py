@@ -286,7 +286,8 @@ def repeat_labels(labels: Tensor | None, images: Tensor, views: int) -> Tensor |
         raise TypeError(
             f"`labels` must be a tensor [B] or [B,D], or None, got {type(labels).__name__}; "
             "convert numbers with torch.as_tensor; for anything else give torch.arange(len(images))"
-            ", which comes back as the number of each view's image."
+            ", which comes back as the number of each view's image, or tell an adapter that there "
+            "are none, Fields(labels=None): it repeats whatever else a batch has."
         )
     if not labels.ndim:
         raise ValueError(
@@ -302,6 +303,7 @@ def repeat_labels(labels: Tensor | None, images: Tensor, views: int) -> Tensor |
             f"`labels` must be [B] or [B,D], got {tuple(labels.shape)}, of the images' size: masks "
             "must move as their images do; leave them out, and then call "
             "augment.follow(masks, fill=255), or name them to an adapter, each with its fill: "
-            'Fields(masks={"mask": 255}).'
+            'Fields(masks={"mask": 255}). If they are none, give torch.arange(len(images)), which '
+            "comes back as the number of each view's image."
         )
     return labels.repeat_interleave(views, 0)

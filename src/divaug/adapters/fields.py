@@ -44,10 +44,13 @@ class Fields:
         keep: of what is to be left as it is though it has as many entries as there are images.
         masks: of what lies over the images, `[B,H,W]` or `[B,C,H,W]`, and is to move with them;
             each with what it has where no pixel of its image is, such as `{"mask": 255}`.
+        each: of lists with one entry for each image, such as tensors of boxes, whose entries are
+            repeated whole. Without it a list whose tensors all happen to have as many rows as
+            there are images is taken for one of columns, as collating makes them.
 
     Example:
         >>> Fields("pixel_values", "labels", index="index")
-        Fields(images='pixel_values', labels='labels', index='index', keep=(), masks={})
+        Fields(images='pixel_values', labels='labels', index='index', keep=(), masks={}, each=())
     """
 
     images: Field = 0
@@ -55,20 +58,23 @@ class Fields:
     index: Field | None = None
     keep: tuple[Field, ...] = ()
     masks: Mapping[Field, float] = field(default_factory=dict, hash=False)
+    each: tuple[Field, ...] = ()
 
     def __post_init__(self) -> None:
         roles = {"images": self.images, "labels": self.labels, "index": self.index}
-        if not isinstance(self.keep, tuple | list):
-            raise TypeError(
-                f"`keep` must be a tuple of positions or keys, got {self.keep!r}; for a single one "
-                f"write keep=({self.keep!r},)."
-            )
+        for name in ("keep", "each"):
+            fields = getattr(self, name)
+            if not isinstance(fields, tuple | list):
+                raise TypeError(
+                    f"`{name}` must be a tuple of positions or keys, got {fields!r}; for a single "
+                    f"one write {name}=({fields!r},)."
+                )
+            object.__setattr__(self, name, tuple(fields))
         _check_fills(self.masks)
-        object.__setattr__(self, "keep", tuple(self.keep))
         object.__setattr__(self, "masks", dict(self.masks))
         lists = {
             f"{name}[{place}]": at
-            for name, fields in (("keep", self.keep), ("masks", self.masks))
+            for name, fields in self._lists().items()
             for place, at in enumerate(fields)
         }
         absent = {name for name in ("labels", "index") if roles[name] is None}
@@ -86,6 +92,10 @@ class Fields:
         if len(set(given.values())) < len(given):
             raise ValueError(f"fields must be different ones, got {given}.")
 
+    def _lists(self) -> dict[str, tuple[Field, ...]]:
+        """What names any number of fields."""
+        return {"keep": self.keep, "masks": tuple(self.masks), "each": self.each}
+
     def augment(self, augment: Augmenter, batch: Batch, *, epoch: int | None = None) -> Batch:
         """The batch, augmented: a tuple of a tuple, a list of a list, a dictionary of a mapping.
 
@@ -93,7 +103,7 @@ class Fields:
         have. Everything else that has an entry for each image (tensors, arrays, lists and tuples,
         also those within) is repeated image by image, as labels are; what has none is left as it
         is. A list of as many tensors as there are images is one entry for each of them, unless
-        each of its tensors has itself an entry for each.
+        each of its tensors has itself an entry for each, and `each` does not name the list.
 
         Args:
             augment: `DivAug`, `Views` or another augmenter.
@@ -119,6 +129,7 @@ class Fields:
         own = {self.images: images} | ({} if self.labels is None else {self.labels: labels})
         own |= {at: parts[at] for at in self.keep}
         own |= {at: augment.follow(parts[at], fill=fill) for at, fill in self.masks.items()}
+        own |= {at: _each(at, parts[at], len(originals), augment.views) for at in self.each}
         done = {
             at: own[at] if at in own else _repeated(part, len(originals), augment.views)
             for at, part in parts.items()
@@ -154,7 +165,7 @@ class Fields:
                     f"the batch has no {name} at {at!r}, it has {there}; {remedy}. Batches of "
                     "several loaders cannot be augmented at once, nor one batch twice."
                 )
-        for name, fields in (("keep", self.keep), ("masks", tuple(self.masks))):
+        for name, fields in self._lists().items():
             if not set(fields) <= set(there):
                 raise ValueError(f"`{name}` must name fields of the batch, {there}, got {fields}.")
 
@@ -190,6 +201,17 @@ def checked(augment: object, fields: Fields | None, usual: Fields = PAIRS) -> Fi
 def _numbers(index: Any) -> Any:
     """The samples' numbers as the augmenters take them; collating may have left a list."""
     return torch.as_tensor(index, device="cpu") if isinstance(index, list | tuple) else index
+
+
+def _each(at: Field, part: Any, num_images: int, views: int) -> Any:
+    """A list's entries, one for each image, whatever they are."""
+    if type(part) not in (tuple, list) or len(part) != num_images:
+        got = f"{len(part)} entries" if isinstance(part, tuple | list) else type(part).__name__
+        raise ValueError(
+            f"`each` names {at!r}, which must be a list or a tuple with an entry for each of "
+            f"{num_images} images, got {got}."
+        )
+    return type(part)(each for each in part for _ in range(views))
 
 
 def _repeated(part: Any, num_images: int, views: int) -> Any:

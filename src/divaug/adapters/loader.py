@@ -93,10 +93,20 @@ class AugmentedLoader:
         self.epoch = epoch
         listeners = [self.loader]
         if not hasattr(self.loader, "set_epoch"):
-            listeners = [getattr(self.loader, name, 0) for name in ("sampler", "batch_sampler")]
+            batches = getattr(self.loader, "batch_sampler", None)
+            listeners = [batches, _sampler_of(self.loader)]
         for each in listeners:
             if hasattr(each, "set_epoch"):
                 each.set_epoch(epoch)
+
+
+def _sampler_of(loader: object) -> Any:
+    """What decides which samples are read; None where nothing does.
+
+    A loader that was given a sampler of batches has one of its own besides, which it does not use.
+    """
+    batches = getattr(loader, "batch_sampler", None)
+    return getattr(batches, "sampler", None) or getattr(loader, "sampler", None)
 
 
 def _check_context(context: object) -> None:
@@ -112,7 +122,7 @@ def _warn_if_not_shared_out(loader: object) -> None:
     if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
         return
     alone = RandomSampler, SequentialSampler
-    if type(loader) is DataLoader and isinstance(loader.sampler, alone):
+    if type(loader) is DataLoader and isinstance(_sampler_of(loader), alone):
         warnings.warn(
             "each process reads all samples of its dataset: unless they are a part of its own, "
             "give the DataLoader a DistributedSampler, or let Accelerate or Fabric prepare it "
@@ -136,6 +146,8 @@ def _moved(part: Any, device: torch.device | None) -> Any:
         return part.to(device, non_blocking=True)
     if isinstance(part, Mapping):
         return {name: _moved(each, device) for name, each in part.items()}
+    if isinstance(part, tuple) and hasattr(part, "_fields"):
+        return type(part)(*(_moved(each, device) for each in part))
     if type(part) in (tuple, list):
         return type(part)(_moved(each, device) for each in part)
     return part

@@ -18,7 +18,8 @@ class Numbered(Dataset[Any]):
     twice alike. Number the whole, not parts that are put together afterwards: their numbers would
     come twice.
 
-    What is not named here (`classes`, `targets`) is asked of the dataset beneath.
+    What is not named here (`classes`, `targets`, `transform`) is the dataset's beneath, to be read
+    and to be set.
 
     Args:
         dataset: with `len` and samples that are tuples, lists or mappings.
@@ -55,14 +56,12 @@ class Numbered(Dataset[Any]):
             "(image, label)."
         )
 
-    @property
-    def transform(self) -> Any:
-        """That of the dataset beneath; timm's loaders set it."""
-        return self.dataset.transform
-
-    @transform.setter
-    def transform(self, transform: Any) -> None:
-        self.dataset.transform = transform
+    def __setattr__(self, name: str, value: Any) -> None:
+        # What is read from the dataset is set there too; timm's loaders set its `transform`.
+        if name == "dataset" or hasattr(type(self), name):
+            super().__setattr__(name, value)
+        else:
+            setattr(self.dataset, name, value)
 
     def __getattr__(self, name: str) -> Any:
         # A copy asks before it has anything; samples in bulk would come without their numbers.

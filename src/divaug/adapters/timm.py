@@ -20,6 +20,7 @@ from divaug.adapters.numbered import Numbered
 from divaug.augmenters import Augmenter
 from divaug.default_augmentation import plain
 from divaug.source import Source
+from divaug.views import Views
 
 __all__ = ["augmented", "collate"]
 
@@ -53,6 +54,7 @@ def augmented(
         )
     _check_loader(loader)
     _check_statistics(loader, augment)
+    _check_dtype(loader, augment)
     fields = _numbering(loader.loader) if isinstance(loader.dataset, Numbered) else PAIRS
     return _Loader(loader.loader, augment, fields, device=loader.device, context=context)
 
@@ -96,6 +98,15 @@ def _check_statistics(loader: PrefetchLoader, augment: Augmenter) -> None:
             f"`augment` normalises with mean and deviation {ours.tolist()}, `loader` with "
             f"{theirs.tolist()}; give both the same: create_loader(mean=, std=) and the "
             "augmenter's `default`."
+        )
+
+
+def _check_dtype(loader: PrefetchLoader, augment: Augmenter) -> None:
+    """The model must get what the prefetcher would have given it; DivAug goes by the model."""
+    if isinstance(augment, Views) and (augment.dtype or torch.float32) != loader.img_dtype:
+        raise ValueError(
+            f"`augment` makes images of {augment.dtype or torch.float32}, `loader` of "
+            f"{loader.img_dtype}; give Views(dtype={loader.img_dtype})."
         )
 
 

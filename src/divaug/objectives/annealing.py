@@ -13,9 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from divaug.objectives.consistency import in_single
 from divaug.operations.checks import unknown_name
 
 __all__ = ["ANNEALING", "annealed_cross_entropy", "annealing_threshold"]
+
+# The label of an image that has none, as torch knows it.
+_NONE = -100
 
 # The steepness that UDA uses: exp(−5) is practically nothing.
 _STEEPNESS = 5.0
@@ -45,6 +49,11 @@ def annealing_threshold(annealing: str, progress: Tensor, num_classes: int) -> T
     """
     if annealing not in ANNEALING:
         raise ValueError(unknown_name("annealing", annealing, tuple(ANNEALING)))
+    if not isinstance(progress, Tensor):
+        raise TypeError(
+            f"`progress` must be a torch.Tensor, got {type(progress).__name__}; write "
+            "torch.tensor(done / steps)."
+        )
     guess = 1.0 / num_classes
     return ANNEALING[annealing](progress) * (1.0 - guess) + guess
 
@@ -58,7 +67,7 @@ def annealed_cross_entropy(
 
     Args:
         logits: `[B,D]`.
-        labels: int64 `[B]`.
+        labels: int64 `[B]`; an image whose label is -100, torch's number for none, never counts.
         threshold: the probability of the true class from which on an image does not count.
 
     Example:
@@ -68,9 +77,9 @@ def annealed_cross_entropy(
         (0.6931, 1)
     """
     _check(logits, labels)
-    each = F.cross_entropy(logits, labels, reduction="none")
+    each = F.cross_entropy(in_single(logits), labels, reduction="none", ignore_index=_NONE)
     # A loss that is not a number counts: it must not vanish unseen.
-    counts = ~((-each.detach()).exp() >= threshold)
+    counts = ~((-each.detach()).exp() >= threshold) & (labels != _NONE)
     return (each * counts).sum(), counts.sum()
 
 

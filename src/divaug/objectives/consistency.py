@@ -11,7 +11,19 @@ from torch import Tensor
 
 from divaug.checks import check_number, real
 
-__all__ = ["confident", "consistency_loss", "divergence", "pseudo_label_loss", "sharpen"]
+__all__ = [
+    "confident",
+    "consistency_loss",
+    "divergence",
+    "in_single",
+    "pseudo_label_loss",
+    "sharpen",
+]
+
+
+def in_single(logits: Tensor) -> Tensor:
+    """Logits of half precision as float32, in which small differences of theirs are something."""
+    return logits.to(torch.float32) if logits.dtype.itemsize < 4 else logits
 
 
 def sharpen(logits: Tensor, temperature: float) -> Tensor:
@@ -29,8 +41,9 @@ def sharpen(logits: Tensor, temperature: float) -> Tensor:
             "use `pseudo_label_loss`."
         )
     # A tensor as divisor: division by a number is a product with its reciprocal on some devices.
-    divisor = torch.full((), number, dtype=logits.dtype, device=logits.device)
-    return F.log_softmax(logits / divisor, dim=-1)
+    single = in_single(logits)
+    divisor = torch.full((), number, dtype=single.dtype, device=logits.device)
+    return F.log_softmax(single / divisor, dim=-1)
 
 
 def confident(logits: Tensor, confidence: float) -> Tensor:
@@ -42,7 +55,7 @@ def confident(logits: Tensor, confidence: float) -> Tensor:
     """
     _check_logits(logits)
     check_number("`confidence`", confidence, 0, 1)
-    return logits.softmax(-1).amax(-1) > confidence
+    return in_single(logits).softmax(-1).amax(-1) > confidence
 
 
 def divergence(target: Tensor, views: Tensor) -> Tensor:
@@ -78,7 +91,7 @@ def consistency_loss(
     with torch.no_grad():
         mask = confident(original, confidence)
         target = sharpen(original, temperature)[:, None]
-    each = divergence(target, F.log_softmax(views, dim=-1)).mean(1)
+    each = divergence(target, F.log_softmax(in_single(views), dim=-1)).mean(1)
     return (each * mask).mean(), mask
 
 
@@ -102,7 +115,7 @@ def pseudo_label_loss(
     with torch.no_grad():
         mask = confident(original, confidence)
         likeliest = original.argmax(-1)[:, None, None].expand(-1, views.shape[1], 1)
-    each = -F.log_softmax(views, dim=-1).gather(2, likeliest)[..., 0].mean(1)
+    each = -F.log_softmax(in_single(views), dim=-1).gather(2, likeliest)[..., 0].mean(1)
     return (each * mask).mean(), mask
 
 

@@ -1,6 +1,7 @@
 """What `apply` accepts, and the sentences that say so."""
 
 import difflib
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -71,6 +72,8 @@ def _type_remedy(images: object) -> str:
     """How what is no tensor becomes one."""
     if isinstance(images, tuple | list):
         return "resize or crop the images to one size and put them together with torch.stack"
+    if isinstance(images, Mapping):
+        return "pick the images out of it first; for an adapter let `collate_fn` make a flat batch"
     return "convert a NumPy array with torch.from_numpy"
 
 

@@ -131,5 +131,7 @@ def transform_where_drawn(
             strength = torch.where(drawn, argument[these].to(torch.float64), harmless)
             here = center[these] if this.needs_center else nothing
             other = pool.index_select(0, partner[these]) if this.needs_partner else nothing
-            result = _checked(this.name, this.transform(taken, strength, here, other), taken)
+            # A copy, as where images are grouped: one of the user's own may work in place.
+            made = this.transform(taken.clone(), strength, here, other)
+            result = _checked(this.name, made, taken)
             taken.copy_(torch.where(drawn[:, None, None, None], result, taken))

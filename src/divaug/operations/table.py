@@ -23,11 +23,11 @@ class Operation:
 
     Args:
         name: how policies and people call it.
-        transform: the pixels: a batch in, a batch out, never changed in place.
+        transform: the pixels: a batch in, a batch out; it may work in place.
         unit: what the argument measures; None where there is none.
         low: smallest argument accepted.
         high: largest argument accepted.
-        whole: whether the argument must be a whole number.
+        whole: whether the argument must be a whole number; its range must round then.
         needs_center: whether a place `[n,2]` (y, x) is drawn with it.
         needs_partner: whether a second image is drawn with it.
         moving: how it moves pixels, for masks to follow: as `transform`, of images with three

@@ -66,7 +66,7 @@ def _is_pair(pair: object) -> bool:
 
 
 def check_fits(operation: Operation, entry: Range, height: int, width: int) -> None:
-    """Refuse a range whose ends lie beyond what the operation accepts, on images of that size."""
+    """Refuse a range with arguments that the operation does not accept, on images of that size."""
     if not operation.needs_argument:
         return
     ends: Sequence[float] = [
@@ -77,4 +77,9 @@ def check_fits(operation: Operation, entry: Range, height: int, width: int) -> N
             f"the range of {operation.name} must stay in [{operation.low:g}, {operation.high:g}] "
             f"{operation.unit}, got {min(ends):g} to {max(ends):g}; narrow the range, or widen "
             "`low` and `high` of the operation."
+        )
+    if operation.whole and (not entry.rounding or any(end % 1 for end in ends)):
+        raise ValueError(
+            f"the range of {operation.name} must give whole numbers, got one from {min(ends):g} to "
+            f"{max(ends):g} that does not round; give it rounding=Rounding.DOWN."
         )
