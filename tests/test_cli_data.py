@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 
 import numpy as np
@@ -230,6 +231,38 @@ def test_a_file_in_place_of_the_recipes_dataset_is_noted(capsys, tmp_path):
         assert log.splitlines()[0].startswith(f"data '{name}' (24 training")
         assert log.splitlines()[0].endswith(note) == noted
         assert log.count("in place of") == noted
+
+
+def test_a_file_in_place_of_a_recipes_own_file_is_noted(capsys, tmp_path):
+    labels = {"y_train": np.arange(24) % 10, "y_test": np.arange(12) % 10}
+    mine, other = (save(tmp_path / f"{name}.npz", **labels) for name in ("mine", "other"))
+    for path, noted in ((mine, False), (other, True)):
+        words = ("--set", f"dataset={mine}", "--data", path, "--out", tmp_path / path.stem, *SMALL)
+        code, log, _ = call(capsys, "train", "demo-default", *words)
+        assert code == 0
+        assert log.splitlines()[0].endswith(f"in place of the recipe's {mine}") == noted
+
+
+def test_data_that_would_be_ignored_is_refused(capsys, tmp_path):
+    """Nothing else is trained on instead, and nothing is downloaded into such a folder."""
+    (tmp_path / "phone" / "cats").mkdir(parents=True)
+    (tmp_path / "phone" / "cats" / "1.heic").write_bytes(b"ftypheic")
+    (tmp_path / "empty").mkdir()
+    out = tmp_path / "out"
+    for recipe in ("demo-default", "cifar10-wide-resnet-40-2-default"):
+        words = ("train", recipe, "--out", out, "--data", tmp_path / "phone", *SMALL)
+        code, _, err = call(capsys, *words)
+        assert code == 2
+        assert ".heic" in err[0]
+        assert "convert them" in err[0]
+        code, _, err = call(capsys, "train", recipe, "--out", out, "--data", os.devnull, *SMALL)
+        assert code == 2
+        assert "neither a file nor a folder" in err[0]
+    words = ("train", "demo-default", "--out", out, "--data", tmp_path / "empty", *SMALL)
+    code, _, err = call(capsys, *words)
+    assert code == 2
+    assert "comes with the package" in err[0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "phone"]
 
 
 def test_a_checkpoint_of_another_network_is_one_line(capsys, tmp_path, trained):

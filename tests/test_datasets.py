@@ -776,7 +776,7 @@ def test_bad_folders_are_named(tmp_path):
     with pytest.raises(ValueError, match="b has no images"):
         datasets.image_folder(tmp_path / "gap")
     write_images(tmp_path / "half" / "train", {"a": 1, "b": 1})
-    with pytest.raises(FileNotFoundError, match="neither val nor test"):
+    with pytest.raises(FileNotFoundError, match="none of test images, val or test"):
         datasets.image_folder(tmp_path / "half")
     write_images(tmp_path / "half" / "test", {"a": 1, "zebra": 1})
     with pytest.raises(ValueError, match="zebra"):
@@ -886,6 +886,84 @@ def test_folders_of_images_are_told_from_folders_of_datasets(tmp_path):
         assert datasets.is_image_folder(tmp_path / folder)
     for folder in ("root", "root/cifar-10-batches-py", "nowhere", "loose/a/00.png"):
         assert not datasets.is_image_folder(tmp_path / folder)
+
+
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [
+        ("Train", "Test"),
+        ("TRAIN", "val"),
+        ("training_set", "test_set"),
+        ("train-images", "Validation"),
+        ("traindata", "testset"),
+    ],
+)
+def test_parts_are_known_by_other_names_too(train, test, tmp_path):
+    write_images(tmp_path / train, {"a": 4, "b": 3})
+    write_images(tmp_path / test, {"a": 2, "b": 1})
+    assert datasets.is_image_folder(tmp_path)
+    files = datasets.image_files(tmp_path)
+    assert files.class_names == ("a", "b")
+    assert (len(files.train), len(files.test), files.held_out) == (7, 3, 0.0)
+
+
+def test_validation_comes_before_test(tmp_path):
+    for part, count in (("train", 3), ("test", 2), ("Val", 1)):
+        write_images(tmp_path / part, {"a": count, "b": count})
+    assert len(datasets.image_files(tmp_path).test) == 2
+
+
+def test_trains_are_a_class_among_others(tmp_path):
+    write_images(tmp_path, {"bus": 5, "train": 5})
+    files = datasets.image_files(tmp_path)
+    assert files.class_names == ("bus", "train")
+    assert files.held_out == 0.2
+    write_images(tmp_path, {"test": 5})  # which makes parts of the two
+    with pytest.raises(ValueError, match="train must have a sub-folder for each class"):
+        datasets.image_files(tmp_path)
+
+
+def test_parts_that_are_not_clear_are_refused(tmp_path):
+    write_images(tmp_path / "test", {"a": 2, "b": 2})
+    write_images(tmp_path / "val", {"a": 2, "b": 2})
+    with pytest.raises(FileNotFoundError, match="folder val but none of training images"):
+        datasets.image_files(tmp_path)
+    write_images(tmp_path / "train", {"a": 2, "b": 2})
+    write_images(tmp_path / "train_set", {"a": 2, "b": 2})
+    with pytest.raises(ValueError, match="has train and train_set, which mean the same"):
+        datasets.image_files(tmp_path)
+
+
+def test_links_to_folders_are_followed_and_never_in_circles(tmp_path):
+    write_images(tmp_path / "elsewhere", {"more": 3, "c": 2})
+    write_images(tmp_path / "photos", {"a": 2, "b": 2})
+    (tmp_path / "photos" / "a" / "more").symlink_to(tmp_path / "elsewhere" / "more")
+    (tmp_path / "photos" / "c").symlink_to(tmp_path / "elsewhere" / "c")
+    (tmp_path / "photos" / "a" / "again").symlink_to(tmp_path / "photos" / "a")
+    (tmp_path / "elsewhere" / "more" / "back").symlink_to(tmp_path / "photos" / "a")
+    (tmp_path / "photos" / "a" / "twice").symlink_to(tmp_path / "elsewhere" / "more")
+    files = datasets.image_files(tmp_path / "photos", test_fraction=0)
+    assert torch.bincount(files.train.labels).tolist() == [5, 2, 2]
+    assert len({Path(path).resolve() for path in files.train.paths}) == 9
+
+
+def test_images_that_are_not_read_are_named(tmp_path):
+    write_images(tmp_path, {"a": 2, "b": 0})
+    (tmp_path / "b" / "one.HEIC").write_bytes(b"ftyp")
+    with pytest.raises(ValueError, match=r"b has no images; convert .heic, which is not read"):
+        datasets.image_files(tmp_path)
+    assert datasets.unread_extension(tmp_path) == ".heic"
+    (tmp_path / "b").rename(tmp_path / "imagenet")
+    assert datasets.unread_extension(tmp_path) is None
+    assert datasets.unread_extension(tmp_path / "imagenet") == ".heic"
+
+
+def test_jpegs_by_their_rarer_names(tmp_path):
+    write_images(tmp_path, {"a": 2, "b": 2})
+    for i, path in enumerate(sorted(tmp_path.rglob("*.png"))):
+        Image.open(path).save(path.with_suffix(".jfif" if i % 2 else ".jpe"), "jpeg")
+        path.unlink()
+    assert len(datasets.image_files(tmp_path, test_fraction=0).train) == 4
 
 
 def test_hidden_and_other_files_are_passed_over(tmp_path):

@@ -275,6 +275,7 @@ def test_any_folder_of_images_is_trained_evaluated_measured_and_shown(photos, tm
     first = log.splitlines()[0]
     assert first.startswith("data 'photos' (9 training and 6 test images, 2 classes, ")
     assert "40% of each class are held out for testing (test_fraction), drawn by seed 2" in first
+    assert "; classes cat, dog; a folder" in first
     assert first.endswith("a folder in place of the recipe's fashion_mnist_small")
     held_out = image_files(photos, test_fraction=0.4, seed=2).test
     assert torch.bincount(held_out.labels).tolist() == [4, 2]

@@ -4,9 +4,15 @@ from divaug.datasets import streaming
 from divaug.datasets._cifar import cifar10, cifar100
 from divaug.datasets._dataset import Dataset, balanced_indices
 from divaug.datasets._download import RemoteFile
-from divaug.datasets._fashion_mnist import fashion_mnist, shipped
+from divaug.datasets._fashion_mnist import SHIPPED, fashion_mnist, shipped
 from divaug.datasets._identity import Identity, identify
-from divaug.datasets._image_files import Files, ImageFiles, image_files, is_image_folder
+from divaug.datasets._image_files import (
+    Files,
+    ImageFiles,
+    image_files,
+    is_image_folder,
+    unread_extension,
+)
 from divaug.datasets._image_folder import image_folder
 from divaug.datasets._imagenet import imagenet
 from divaug.datasets._npz import npz
@@ -20,6 +26,7 @@ from divaug.datasets.streaming import Stream, StreamBatch
 __all__ = [
     "DATASETS",
     "MAX_PARTNERS",
+    "SHIPPED",
     "STATISTICS",
     "Dataset",
     "Files",
@@ -48,4 +55,5 @@ __all__ = [
     "shipped",
     "streaming",
     "svhn",
+    "unread_extension",
 ]

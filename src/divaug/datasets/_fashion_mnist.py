@@ -16,7 +16,7 @@ from divaug.datasets._sources import FASHION_MNIST, FourFiles
 from divaug.datasets._statistics import STATISTICS
 
 _FOLDER = "fashion-mnist"
-_SHIPPED = "fashion_mnist_small"
+SHIPPED = "fashion_mnist_small"
 
 CLASS_NAMES = (
     "T-shirt/top",
@@ -80,8 +80,8 @@ def shipped() -> Dataset:
         >>> data.train_images.shape, data.class_names[data.train_labels[0]]
         (torch.Size([3000, 1, 28, 28]), 'T-shirt/top')
     """
-    with as_file(files("divaug.datasets") / "data" / f"{_SHIPPED}.npz") as path:
-        return npz(path, name=_SHIPPED)
+    with as_file(files("divaug.datasets") / "data" / f"{SHIPPED}.npz") as path:
+        return npz(path, name=SHIPPED)
 
 
 def _images(pixels: NDArray[np.uint8]) -> Tensor:

@@ -11,14 +11,19 @@ from torch import Tensor
 from divaug.datasets._dataset import balanced_indices
 from divaug.datasets._decode import decode
 from divaug.datasets._order import SPLIT, STATISTICS, permutation
+from divaug.datasets._parts import has_training_part, parts_of
 from divaug.datasets._readable import require_readable
 from divaug.datasets._statistics import Statistics, require_variation, statistics_of_chunks
 
-EXTENSIONS = frozenset(
-    (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff", ".gif")
-)
-_TRAIN = "train"
-_TEST = ("val", "test")
+EXTENSIONS = frozenset((
+    ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff",
+    ".gif",
+))  # fmt: skip
+#: Images that are not read; a folder of them must not be taken for anything else.
+OTHER_EXTENSIONS = frozenset((
+    ".heic", ".heif", ".avif", ".jp2", ".j2k", ".jxl", ".svg", ".psd", ".ico", ".tga", ".exr",
+    ".raw", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2", ".dcm",
+))  # fmt: skip
 _STATISTICS_SIZE = 256
 
 
@@ -87,7 +92,7 @@ def image_files(
 
     Args:
         root: A folder with ``train`` and ``val`` (or ``test``), each with a sub-folder a class; or
-            a folder with a sub-folder a class, which is then split.
+            a folder with a sub-folder a class, which is then split. Links to folders are followed.
         test_fraction: The share of each class that becomes test images where there is no such
             folder; 0 holds nothing out.
         seed: Which images those are.
@@ -101,7 +106,7 @@ def image_files(
         ValueError: If it has fewer than two classes, a class without images, or unreadable images.
     """
     root = Path(root)
-    names, train, test = _list_parts(root, test_fraction, seed)
+    names, train, test, held_out = _list_parts(root, test_fraction, seed)
     for part in (train, test):
         require_readable(part.paths)
     if statistics is None:
@@ -116,7 +121,7 @@ def image_files(
         mean=statistics.mean,
         std=statistics.std,
         root=str(root),
-        held_out=0.0 if (root / _TRAIN).is_dir() else test_fraction,
+        held_out=held_out,
     )
 
 
@@ -129,29 +134,50 @@ def is_image_folder(path: str | Path) -> bool:
     folder = Path(path)
     if not folder.is_dir():
         return False
-    if (folder / _TRAIN).is_dir():
+    if has_training_part(folder):
         return True
-    own = [e for e in folder.iterdir() if not e.name.startswith(".") and e.name != "imagenet"]
+    own = _own(folder)
     if any(_is_image(entry.name) for entry in own):
         return True
     return any(next(_images_below(entry), None) for entry in own if entry.is_dir())
 
 
-def _list_parts(root: Path, fraction: float, seed: int) -> tuple[tuple[str, ...], Files, Files]:
+def unread_extension(path: str | Path) -> str | None:
+    """Give the ending of an image in a folder that is of a kind which is not read; None for none.
+
+    Of a folder of datasets what lies below its ``imagenet`` does not count.
+    """
+    for entry in _own(Path(path)):
+        below = (name for _, _, files in _folders_below(entry) for name in files)
+        for name in below if entry.is_dir() else [entry.name]:
+            if _extension(name) in OTHER_EXTENSIONS:
+                return _extension(name)
+    return None
+
+
+def _own(folder: Path) -> list[Path]:
+    """What counts of a folder that datasets may lie in."""
+    entries = (e for e in folder.iterdir() if not e.name.startswith("."))
+    return sorted((e for e in entries if e.name != "imagenet"), key=lambda e: e.name)
+
+
+def _list_parts(
+    root: Path, fraction: float, seed: int
+) -> tuple[tuple[str, ...], Files, Files, float]:
+    """Classes, training files, test files, and the share of each class that was split off."""
     if not root.is_dir():
         raise FileNotFoundError(f"the folder {root} is missing; give a folder with one per class")
-    if not (root / _TRAIN).is_dir():
+    parts = parts_of(root)
+    if parts is None:
         names = _class_names(root)
-        return (names, *_split(root, _list(root, names), fraction, seed))
-    names = _class_names(root / _TRAIN)
-    held_out = next((root / part for part in _TEST if (root / part).is_dir()), None)
-    if held_out is None:
-        raise FileNotFoundError(f"{root} has a folder train but neither val nor test; add one")
-    unknown = sorted(set(_class_names(held_out, at_least=1)) - set(names))
+        return (names, *_split(root, _list(root, names), fraction, seed), fraction)
+    train, test = parts
+    names = _class_names(train)
+    unknown = sorted(set(_class_names(test, at_least=1)) - set(names))
     if unknown:
-        raise ValueError(f"{held_out} has classes that train has not: {', '.join(unknown[:5])}")
-    present = tuple(name for name in names if (held_out / name).is_dir())
-    return names, _list(root / _TRAIN, names), _list(held_out, present, names)
+        raise ValueError(f"{test} has classes that train has not: {', '.join(unknown[:5])}")
+    present = tuple(name for name in names if (test / name).is_dir())
+    return names, _list(train, names), _list(test, present, names), 0.0
 
 
 def _class_names(folder: Path, at_least: int = 2) -> tuple[str, ...]:
@@ -175,7 +201,9 @@ def _list(folder: Path, present: Sequence[str], names: Sequence[str] | None = No
     for name in present:
         found = sorted(_images_below(folder / name), key=_with_slashes)
         if not found:
-            raise ValueError(f"{folder / name} has no images; add some or remove the folder")
+            other = unread_extension(folder / name)
+            remedy = f"convert {other}, which is not read" if other else "add some"
+            raise ValueError(f"{folder / name} has no images; {remedy}, or remove the folder")
         paths += found
         labels += [label_of[name]] * len(found)
     return Files(tuple(paths), torch.tensor(labels, dtype=torch.int64))
@@ -183,8 +211,21 @@ def _list(folder: Path, present: Sequence[str], names: Sequence[str] | None = No
 
 # Text throughout: a Path for each of a million files takes seconds.
 def _images_below(folder: Path) -> Iterator[str]:
-    for where, _, files in os.walk(folder):
+    for where, _, files in _folders_below(folder):
         yield from (os.path.join(where, file) for file in files if _is_image(file))  # noqa: PTH118
+
+
+def _folders_below(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As `os.walk`, also through links, but into each folder once: links may lead in circles."""
+    seen: set[tuple[int, int]] = set()
+    for where, folders, files in os.walk(folder, followlinks=True):
+        status = os.stat(where)  # noqa: PTH116
+        if (status.st_dev, status.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        folders.sort()  # of two that are the same, the first by name
+        yield where, folders, files
 
 
 def _with_slashes(path: str) -> str:
@@ -193,7 +234,11 @@ def _with_slashes(path: str) -> str:
 
 
 def _is_image(name: str) -> bool:
-    return not name.startswith(".") and os.path.splitext(name)[1].lower() in EXTENSIONS  # noqa: PTH122
+    return not name.startswith(".") and _extension(name) in EXTENSIONS
+
+
+def _extension(name: str) -> str:
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122
 
 
 def _split(root: Path, files: Files, fraction: float, seed: int) -> tuple[Files, Files]:

@@ -7,10 +7,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from divaug.datasets import Dataset
+from divaug.datasets import SHIPPED, Dataset, is_image_folder
 from divaug.recipes import Recipe
 from divaug.reproduction.identity import fingerprint
-from divaug.training.data import load_data
+from divaug.training.data import load_data, plain_name
 from divaug.training.hardware import choose_device
 
 __all__ = ["End", "Shelf", "Work"]
@@ -84,6 +84,14 @@ class Shelf:
         self._data, self._known, self._say = data, known or {}, say
         self._whole: dict[str, tuple[Dataset, str]] = {}
 
+    def _place_of(self, recipe: Recipe) -> Path | None:
+        """Where it lies; a folder of datasets is meant for those that do not come along."""
+        shipped = plain_name(recipe.dataset) == SHIPPED
+        place = self._data
+        if shipped and place is not None and place.is_dir() and not is_image_folder(place):
+            return None
+        return place
+
     def get(self, recipe: Recipe) -> tuple[Dataset, dict[str, Any]]:
         """The images that a recipe trains on, and what a record says of them.
 
@@ -93,7 +101,7 @@ class Shelf:
         """
         if recipe.dataset not in self._whole:
             self._say(f"reading {recipe.dataset}")
-            found = load_data(replace(recipe, train_images=0), self._data)
+            found = load_data(replace(recipe, train_images=0), self._place_of(recipe))
             if not isinstance(found, Dataset):
                 raise ValueError(
                     f"`reproduce` needs a dataset in memory, and {recipe.dataset!r} is a folder of "

@@ -1,6 +1,6 @@
 """The dataset of a recipe and its default augmentation."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -13,7 +13,7 @@ from divaug import datasets, default_augmentation
 from divaug.datasets import Dataset, Identity, ImageFiles
 from divaug.datasets._numpy_files import check_start, reading
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.recipes import Recipe
+from divaug.recipes import RECIPES, Recipe
 
 __all__ = [
     "NUM_CLASSES",
@@ -98,6 +98,8 @@ def load_data(
     elif _is_other_folder(recipe, where, given=data is not None):
         found = datasets.image_files(where, test_fraction=recipe.test_fraction, seed=recipe.seed)
     else:
+        if data is not None:
+            _check_folder(recipe, where)
         found = datasets.load(recipe.dataset, data, download=download)
     return found.subset(recipe.train_images, seed=recipe.seed) if recipe.train_images else found
 
@@ -113,6 +115,26 @@ def _is_other_folder(recipe: Recipe, where: Path, *, given: bool) -> bool:
     return not whole
 
 
+def _check_folder(recipe: Recipe, where: Path) -> None:
+    """Refuse what no dataset can lie in: another one would be trained on than the one given."""
+    if not where.is_dir():
+        raise ValueError(
+            f"`data` must be an .npz file, a folder of images or the folder of datasets, got "
+            f"{str(where)!r}, which is neither a file nor a folder."
+        )
+    other = datasets.unread_extension(where)
+    if other is not None:
+        raise ValueError(
+            f"`data` has images that are not read, {other}, in {where}; convert them to .png or "
+            ".jpg."
+        )
+    if plain_name(recipe.dataset) == datasets.SHIPPED:
+        raise ValueError(
+            f"`data` has no images, class = folder, in {where}, and {recipe.dataset} comes with "
+            "the package; leave `data` out, or give an .npz file or a folder of images."
+        )
+
+
 def _num_folders(path: Path) -> int:
     return sum(entry.is_dir() for entry in path.iterdir()) if path.is_dir() else 0
 
@@ -123,8 +145,15 @@ def _check_classes(recipe: Recipe, found: Dataset | ImageFiles, where: Path) -> 
         raise ValueError(
             f"`data` must have the {expected} classes of {recipe.dataset}, the recipe's dataset, "
             f"and {where} has {found.num_classes}; to train on that as a dataset of its own change "
-            f"the recipe's (divaug train {recipe.name} --set {quote(f'dataset={where}')})."
+            f"the recipe's{_command(recipe, where)}."
         )
+
+
+def _command(recipe: Recipe, where: Path) -> str:
+    """How, where the recipe is one that the command line knows."""
+    if recipe.name not in RECIPES:
+        return f" (dataset={where})"
+    return f" (divaug train {recipe.name} --set {quote(f'dataset={where}')})"
 
 
 def place_of(recipe: Recipe, data: str | Path | None = None) -> str | None:
@@ -142,12 +171,23 @@ def describe(recipe: Recipe, data: Dataset | ImageFiles, identity: Identity) -> 
             f"; no test part: {data.held_out:.0%} of each class are held out for testing "
             f"(test_fraction), drawn by seed {recipe.seed}"
         )
+    if isinstance(data, ImageFiles):
+        text += f"; classes {_first_of(data.class_names)}"
     name = plain_name(recipe.dataset)
-    if name not in NUM_CLASSES or plain_name(data.name) == name:
+    known = name in NUM_CLASSES
+    own = name if known else Path(name).absolute().name.removesuffix(".npz")
+    if plain_name(data.name) == own:
         return text
     if isinstance(data, ImageFiles):
         return f"{text}; a folder in place of the recipe's {name}"
-    return f"{text}; in place of the recipe's {name}, whose default augmentation it gets"
+    takes = ", whose default augmentation it gets" if known else ""
+    return f"{text}; in place of the recipe's {name}{takes}"
+
+
+def _first_of(names: Sequence[str], count: int = 5) -> str:
+    """Names in a line, not all of them if there are many."""
+    more = len(names) - count
+    return ", ".join(names[:count]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def default_of(dataset: str, data: Dataset | ImageFiles) -> DefaultAugmentation:
