@@ -1,11 +1,13 @@
 """The command line: what it prints, what it writes, and how it refuses."""
 
+import errno
 import importlib.util
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import get_type_hints
 
@@ -19,10 +21,11 @@ from divaug import __main__ as entry
 from divaug import __version__
 from divaug.cli import app, bench, run
 from divaug.cli import console as console_module
-from divaug.cli.options import parse_size
+from divaug.cli.options import parse_size, prepare_file
 from divaug.models import build
 from divaug.operations.further import EVERY
 from divaug.operations.magnitude import argument, spaces
+from divaug.training.files import WriteError, replace_text
 
 
 def call(*words):
@@ -319,3 +322,24 @@ def test_interrupted_alternatives_leave_what_was_measured_of_ours(monkeypatch, t
         run(["bench", "expand", "--json", str(path)])
     assert end.value.code == 130
     assert read_result(path, "expand") == ours
+
+
+def test_a_place_that_only_seems_to_be_writable_is_refused_before_the_work(monkeypatch, tmp_path):
+    """As below /proc: its rights say yes, and no file can be made there."""
+
+    def refuse(**_):
+        raise OSError(errno.EROFS, "Read-only file system", str(tmp_path / "tmpabc"))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    with pytest.raises(
+        PermissionError, match=r"new.json cannot be written \(Read-only file system\)"
+    ):
+        prepare_file(tmp_path / "new.json")
+    (tmp_path / "old.json").touch()
+    prepare_file(tmp_path / "old.json")
+    prepare_file(None)
+
+
+def test_an_error_names_the_file_that_was_asked_for(tmp_path):
+    with pytest.raises(WriteError, match=r"cannot write .*/gone/x.json: No such file"):
+        replace_text(tmp_path / "gone" / "x.json", "text")

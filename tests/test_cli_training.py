@@ -193,8 +193,13 @@ def test_results_that_do_not_fit_on_the_disk_name_their_file(
         path.write_text(old)
     name, option = command
     words = (name, finished[0], "--data", data, option, path)
-    code, lines = refusal(capsys, *words, *(("--images", 8) if name == "measure" else ()))
-    assert code == 2
+    words += ("--images", 8) if name == "measure" else ()
+    with pytest.raises(SystemExit) as end:
+        run([str(word) for word in words])
+    shown, said = capsys.readouterr()
+    lines = said.splitlines()
+    assert end.value.code == 2
+    assert ("Variance Diversity" in shown) == (name == "measure")  # what was measured is not lost
     assert lines[-1] == f"divaug: cannot write {path}: No space left on device."
     assert len([line for line in lines if line.startswith("divaug:")]) == 1
     assert [file.name for file in tmp_path.iterdir()] == (["result"] if old else [])
@@ -289,6 +294,10 @@ def test_other_commands_refuse_too(capsys, tmp_path, finished, data):
         (("measure", out, "--json", data / "new" / "file.json"), str(data)),
         (("train", "demo-divaug"), "--out is missing"),
         (("train", "--list", "no such"), "no recipe has 'no such' in its name"),
+        (("train", "--list", "--out", out), "--out does nothing with --list"),
+        (("train", "--list", "--seed", 0), "--seed does nothing with --list"),
+        (("train", "demo-divaug", "--out", ""), "what follows --out is empty"),
+        (("", "demo-divaug"), "what follows divaug is empty"),
         (("reprot", out), "No such command 'reprot'"),
         (("measure", out, "--data", data, "--augmenter", "divag"), "Did you mean 'divaug'?"),
         (("train", "demo-divaug", "--out", out, "--data", data), "--resume"),

@@ -26,7 +26,7 @@ from divaug.reporting.choosing import choose_candidates
 from divaug.reporting.labels import labels_of
 from divaug.reporting.operations import shares
 from divaug.reporting.plots import COLORS
-from divaug.reporting.table import MISSING
+from divaug.reporting.table import MISSING, runs_table, to_csv
 from divaug.tables import Table
 from divaug.training import Hardware, train
 from divaug.training.assembly import build_augmenter
@@ -537,4 +537,34 @@ def test_runs_of_one_augmenter_and_different_lengths_are_told_apart(runs):
         f"1 {names[0]}, {first.recipe.epochs} epochs",
         f"2 {names[1]}",
         f"3 {names[0]}, {longer.recipe.epochs} epochs",
+    ]
+    shortest = replace(first, recipe=replace(first.recipe, epochs=1))
+    assert labels_of([shortest, first])[0] == f"1 {names[0]}, 1 epoch"
+
+
+def test_runs_with_other_objectives_or_labels_are_told_apart(runs):
+    first, second = (read_run(run) for run in runs[:2])
+    few = [
+        replace(second, recipe=replace(second.recipe, objective=objective, labels=labels))
+        for objective, labels in (("uda", 0), ("uda", 50), ("fixmatch", 50))
+    ]
+    name = second.recipe.augmenter
+    assert labels_of([first, second, *few])[1:] == [
+        f"2 {name}, supervised, all labels",
+        f"3 {name}, uda, all labels",
+        f"4 {name}, uda, 50 labels",
+        f"5 {name}, fixmatch, 50 labels",
+    ]
+    table = runs_table([second, *few])
+    for column, expected in (
+        ("objective", ["supervised", "uda", "uda", "fixmatch"]),
+        ("labels", ["–", "–", "50", "50"]),
+    ):
+        place = table.columns.index(column)
+        assert [row[place] for row in table.rows] == expected
+    assert not {"objective", "labels"} & set(runs_table([first, second]).columns)
+    rows = list(csv.DictReader(io.StringIO(to_csv([first, few[1]]))))
+    assert [(row["objective"], row["labels"]) for row in rows] == [
+        ("supervised", ""),
+        ("uda", "50"),
     ]

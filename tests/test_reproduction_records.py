@@ -106,11 +106,20 @@ def test_a_record_that_is_cut_short_is_refused(tmp_path):
         read_store(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "other"}'])
-def test_what_is_no_record_is_refused(text, tmp_path):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "it is empty; bring the file back"),
+        ("{", "line 1 is no JSON, it may be cut short"),
+        ('{"format": "divaug.run/1"}\n{"epoch": 1}\n{"epo', "line 3 is no JSON"),
+        ("[]", "TypeError"),
+        ('{"format": "other"}', "KeyError: 'other'"),
+    ],
+)
+def test_what_is_no_record_is_refused(text, message, tmp_path):
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "x.jsonl").write_text(text)
-    with pytest.raises(ValueError, match="is no record"):
+    with pytest.raises(ValueError, match=f"is no record: {message}"):
         read_store(tmp_path)
 
 

@@ -97,6 +97,7 @@ def run(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> None:
     try:
+        _check_words(sys.argv[1:] if arguments is None else arguments)
         # Not "standalone": a wrong word would be answered with a box of several lines.
         code = app(args=arguments, prog_name="divaug", standalone_mode=False)
         raise SystemExit(code or 0)
@@ -118,6 +119,13 @@ def _run(arguments: list[str] | None) -> None:
             raise
         print(f"divaug: {_one_line(error)}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _check_words(words: list[str]) -> None:
+    """Refuse empty words: as a path each would be the folder that somebody happens to be in."""
+    if "" in words:
+        after = words[: words.index("")][-1:] or ["divaug"]
+        raise ValueError(f"what follows {after[0]} is empty; is a variable of the shell not set?")
 
 
 def _usage(error: Exception) -> str:

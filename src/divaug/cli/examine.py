@@ -42,12 +42,12 @@ def examine(
     if results is not None:
         prepare_file(results / "examinations" / "record")
     values = _examine(run, data, images, results, device)
-    if json is not None:
-        replace_text(json, text.dumps(asdict(values), indent=1) + "\n")
-        _say(f"wrote {json}")
     show(_candidates(values))
     typer.echo()
     show(_choices(values))
+    if json is not None:
+        replace_text(json, text.dumps(asdict(values), indent=1) + "\n")
+        _say(f"wrote {json}")
 
 
 def _say(line: str) -> None:

@@ -51,11 +51,11 @@ def measure(
     found = measure_run(
         run, augmenter, data=data, views=views, images=images, device=device, say=say
     )
+    show(_table(found))
     if json is not None:
         content = {name: asdict(one) for name, one in found.items()}
         replace_text(json, text.dumps(content, indent=1) + "\n")
         say(f"wrote {json}")
-    show(_table(found))
 
 
 def _table(found: "dict[str, Measurement]") -> Table:

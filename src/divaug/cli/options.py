@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 import os
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -96,9 +97,18 @@ def prepare_file(path: Path | None) -> None:
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    target = path if path.exists() else path.parent
-    if not os.access(target, os.W_OK):
-        raise PermissionError(f"{target} cannot be written; give another place.")
+    if path.exists():
+        if not os.access(path, os.W_OK):
+            raise PermissionError(f"{path} cannot be written; give another place.")
+        return
+    # Some places say that they can be written and cannot, so it is tried.
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise PermissionError(
+            f"{path} cannot be written ({error.strerror}); give another place."
+        ) from None
 
 
 def parse_size(text: str) -> tuple[int, int]:

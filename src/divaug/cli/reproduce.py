@@ -131,6 +131,7 @@ def _check(context: typer.Context, source: Path | None, *, dry_run: bool) -> Non
 def _finish(done: "Reproduced") -> None:
     from divaug.reproduction.work import End
     from divaug.reproduction.writing import main_sheets
+    from divaug.training.progress import counted
 
     if done.outcome.empty:
         typer.echo("nothing to show yet: no job of this list has finished")
@@ -147,4 +148,4 @@ def _finish(done: "Reproduced") -> None:
         raise typer.Exit(done.tally.end.code)
     if done.tally.failed:
         named = "; ".join(f"{job}: {why}" for job, why in done.tally.failed.items())
-        raise ValueError(f"{len(done.tally.failed)} jobs failed: {named}")
+        raise ValueError(f"{counted(len(done.tally.failed), 'job')} failed: {named}")

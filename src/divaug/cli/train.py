@@ -68,6 +68,13 @@ def train(
 ) -> None:
     """Train, and write the run into a folder; several processes under torchrun share the work."""
     if listing:
+        others: dict[str, object] = {
+            "--out": out, "--data": data, "--set": changes, "--resume": resume, "--device": device,
+            "--seed": seed, "--eager": eager, "--objective": objective, "--labels": labels,
+            "--split": split, "--unlabelled": unlabelled,
+        }  # fmt: skip
+        for option in (name for name, it in others.items() if it is not None and it is not False):
+            raise ValueError(f"{option} does nothing with --list; leave out one of the two.")
         show(_recipes_table(recipe or ""))
         return
     if recipe is None and objective is None and not resume:

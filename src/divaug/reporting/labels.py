@@ -1,20 +1,34 @@
 """What the page calls its runs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from divaug.recipes import Recipe
 from divaug.reporting.reading import RunRecord
+from divaug.training.progress import counted
 
 __all__ = ["labels_of"]
 
 
 def labels_of(runs: Sequence[RunRecord]) -> list[str]:
-    """Number and augmenter of each run, with its epochs where others of that augmenter differ."""
+    """Number and augmenter of each run, with what runs of that augmenter differ in."""
     # Names of augmenters come from a table; a recipe's own name could be anything.
-    lengths: dict[str, set[int]] = {}
+    alike: dict[str, list[Recipe]] = {}
     for run in runs:
-        lengths.setdefault(run.recipe.augmenter, set()).add(run.recipe.epochs)
+        alike.setdefault(run.recipe.augmenter, []).append(run.recipe)
     return [
-        f"{i} {run.recipe.augmenter}"
-        + (f", {run.recipe.epochs} epochs" if len(lengths[run.recipe.augmenter]) > 1 else "")
+        ", ".join([f"{i} {run.recipe.augmenter}", *_differences(run.recipe, alike)])
         for i, run in enumerate(runs, 1)
     ]
+
+
+def _differences(recipe: Recipe, alike: Mapping[str, Sequence[Recipe]]) -> Iterator[str]:
+    """Objective, labels and epochs, where others of the same augmenter have other ones."""
+    others = alike[recipe.augmenter]
+    labels = f"{recipe.labels} labels" if recipe.labels else "all labels"
+    for name, text in (
+        ("objective", recipe.objective),
+        ("labels", labels),
+        ("epochs", counted(recipe.epochs, "epoch")),
+    ):
+        if any(getattr(other, name) != getattr(recipe, name) for other in others):
+            yield text

@@ -51,11 +51,15 @@ class _Column:
     numeric: bool = False
     show: Callable[[Any], str] = str
     page: bool = True  # in the page's first table; the others are in its second
+    usual: Value | None = None  # people need no column in which every run has this
 
     def text(self, run: RunRecord) -> str:
         value = self.value(run)
         unknown = value == "" or value != value  # NaN alone differs from itself
         return MISSING if unknown else self.show(value)
+
+    def wanted_for(self, runs: Sequence[RunRecord]) -> bool:
+        return self.usual is None or any(self.value(run) != self.usual for run in runs)
 
 
 def _trained(run: RunRecord) -> float:
@@ -78,6 +82,8 @@ _COLUMNS = (
     _Column("time", lambda run: run.last.seconds, True, duration),
     _Column("epochs", _epochs, True),
     _Column("seed", lambda run: run.recipe.seed, True),
+    _Column("objective", lambda run: run.recipe.objective, usual="supervised"),
+    _Column("labels", lambda run: run.recipe.labels or "", True, usual=""),
     _Column("network", lambda run: run.recipe.model),
     _Column("dataset", lambda run: run.dataset),
     _Column("recipe", lambda run: run.recipe.name),
@@ -107,7 +113,7 @@ def runs_table(
         but: names of columns that are left out.
     """
     shown = [c for c in _COLUMNS if provenance is None or c.page is not provenance]
-    wanted = [c for c in shown if c.name not in but]
+    wanted = [c for c in shown if c.name not in but and c.wanted_for(runs)]
     rows = tuple(
         (str(i), *(column.text(run) for column in wanted)) for i, run in enumerate(runs, 1)
     )

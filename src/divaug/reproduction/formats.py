@@ -45,8 +45,8 @@ def from_text(text: str) -> Record:
     Raises:
         ValueError: text that is no record, or one whose hash is not that of its content.
     """
+    first, *rest = _read_lines(text)
     try:
-        first, *rest = [json.loads(line) for line in text.splitlines()]
         record = _READ[first["format"]](first, rest)
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"is no record: {type(error).__name__}: {error}") from None
@@ -56,6 +56,20 @@ def from_text(text: str) -> Record:
             "made by other sources"
         )
     return record
+
+
+def _read_lines(text: str) -> list[Any]:
+    lines: list[Any] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            lines.append(json.loads(line))
+        except ValueError:
+            raise ValueError(
+                f"is no record: line {number} is no JSON, it may be cut short; bring the file back"
+            ) from None
+    if not lines:
+        raise ValueError("is no record: it is empty; bring the file back, or remove it")
+    return lines
 
 
 def _lines(record: Record) -> list[dict[str, Any]]:

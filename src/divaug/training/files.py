@@ -23,8 +23,13 @@ class WriteError(OSError):
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Errors of the system in the block become a `WriteError` that names the file."""
+def writing(path: Path, aside: Path | None = None) -> Iterator[None]:
+    """Errors of the system in the block become a `WriteError` that names the file.
+
+    Args:
+        path: the file; where the system names another one, that.
+        aside: what is written in its place so far, which nobody has asked for.
+    """
     try:
         yield
     except WriteError:
@@ -32,7 +37,8 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         # A full disk is noticed while writing, and then the system names no file.
         reason = error.strerror or str(error)
-        raise WriteError(error.filename or path, reason, error.errno) from error
+        named = error.filename if error.filename and error.filename != str(aside) else path
+        raise WriteError(named, reason, error.errno) from error
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -46,7 +52,7 @@ def replace_text(path: Path, text: str) -> None:
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
         return
     aside = path.with_name(path.name + ".unfinished")
-    with writing(path):
+    with writing(path, aside):
         try:
             with aside.open("w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
