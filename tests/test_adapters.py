@@ -120,7 +120,13 @@ def test_entries_that_are_named_are_repeated_whole_whatever_they_hold(count, kin
 
 
 @pytest.mark.parametrize(
-    ("part", "got"), [([1, 2], "2 entries"), (torch.zeros(3), "Tensor"), ("abc", "str")]
+    ("part", "got"),
+    [
+        ([1, 2], "2 entries"),
+        (torch.zeros(3), "a Tensor"),
+        ("abc", "a str"),
+        (namedtuple("Three", "a b c")(1, 2, 3), "a Three"),
+    ],
 )
 def test_entries_that_are_named_must_be_there(part, got):
     with pytest.raises(ValueError, match=f"`each` names 2.* each of 3 images, got {got}"):
@@ -294,6 +300,18 @@ def test_other_names_are_those_of_the_dataset_beneath():
     dataset.target_transform = int
     assert beneath.target_transform is int
     assert set(vars(dataset)) == {"dataset"}
+
+    class Cached(Numbered):
+        limit = 3
+
+        def __init__(self, dataset):
+            self.before = 1
+            super().__init__(dataset)
+            self.cache = {}
+            self.limit = 4
+
+    cached = Cached([(1,)])
+    assert (cached.before, cached.cache, cached.limit) == (1, {}, 4)
     assert copy.deepcopy(dataset).transform is str
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = dataset.no_such_name
@@ -428,6 +446,19 @@ def test_a_loader_beneath_that_listens_to_epochs_is_told():
     within = BatchSampler(sampler, 4, drop_last=False)
     AugmentedLoader(DataLoader(dataset, batch_sampler=within), Shown()).set_epoch(6)
     assert sampler.epoch == 6
+
+    class Shard(BatchSampler):
+        def __init__(self, batch_sampler):
+            self.batch_sampler = batch_sampler
+
+        def __len__(self):
+            raise TypeError("no len")
+
+    AugmentedLoader(SimpleNamespace(batch_sampler=Shard(within)), Shown()).set_epoch(7)
+    assert sampler.epoch == 7
+    one_by_one = DataLoader(dataset, sampler=sampler, batch_size=None)
+    AugmentedLoader(one_by_one, Shown()).set_epoch(8)
+    assert sampler.epoch == 8
     AugmentedLoader([], Shown()).set_epoch(3)  # one that does not listen
 
 
@@ -459,10 +490,15 @@ def test_batches_go_to_the_device_of_the_model_or_to_the_given_one():
     augment = Shown()
     batch = {"x": images_of(2), "y": torch.zeros(2), "more": [torch.zeros(2)], "name": "n"}
     batch["pair"] = Pair(torch.zeros(2), torch.zeros(3))
-    (out,) = AugmentedLoader([batch], augment, Fields("x", "y"), device="meta")
+    batch["packed"] = nn.utils.rnn.pack_sequence([torch.zeros(2), torch.zeros(1)])
+    fields = Fields("x", "y", keep=("packed",))
+    (out,) = AugmentedLoader([batch], augment, fields, device="meta")
     assert augment.calls[0][0].device.type == augment.calls[0][1].device.type == "meta"
     assert out["more"][0].device.type == "meta"
     assert {part.device.type for part in out["pair"]} == {"meta"}
+    assert out["packed"].data.device.type == "meta"
+    with pytest.raises(TypeError, match=r"packed sequence cannot be repeated.*Fields\(keep="):
+        Fields("x", "y").augment(augment, batch)
     assert batch["x"].device.type == "cpu"
 
     class Looking(DivAug):

@@ -108,6 +108,7 @@ def test_loaders_that_would_go_wrong_are_refused():
         augmented(half, Views())
     images, _ = next(iter(augmented(half, Views(dtype=torch.bfloat16))))
     assert images.dtype == torch.bfloat16
+    assert augmented(half, DivAug(torch.nn.Flatten()))  # which goes by its model
     with pytest.raises(ValueError, match=r"started its workers.*collate_fn"):
         augmented(loader_of(Numbered(Pictures()), use_multi_epochs_loader=True), Views())
     with pytest.raises(ValueError, match=r"erases parts.*`re_prob`"):

@@ -335,8 +335,11 @@ def test_a_place_that_only_seems_to_be_writable_is_refused_before_the_work(monke
         PermissionError, match=r"new.json cannot be written \(Read-only file system\)"
     ):
         prepare_file(tmp_path / "new.json")
-    (tmp_path / "old.json").touch()
-    prepare_file(tmp_path / "old.json")
+    (tmp_path / "old.json").touch()  # which is replaced, and so needs a new file beside it
+    with pytest.raises(PermissionError, match=r"old\.json cannot be written"):
+        prepare_file(tmp_path / "old.json")
+    os.mkfifo(tmp_path / "pipe")
+    prepare_file(tmp_path / "pipe")
     prepare_file(None)
 
 

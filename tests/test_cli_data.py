@@ -4,14 +4,18 @@ import io
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from divaug import datasets
 from divaug.cli import run
-from divaug.datasets import Stream
+from divaug.datasets import Stream, identify
+from divaug.recipes import recipe as read_recipe_of
 from divaug.training import checkpoints
+from divaug.training.data import describe, load_data
 from divaug.training.runs import read_recipe
 from tests.dataset_files import write_images
 from tests.training_helpers import toy_data
@@ -241,6 +245,41 @@ def test_a_file_in_place_of_a_recipes_own_file_is_noted(capsys, tmp_path):
         code, log, _ = call(capsys, "train", "demo-default", *words)
         assert code == 0
         assert log.splitlines()[0].endswith(f"in place of the recipe's {mine}") == noted
+
+
+def test_a_command_is_recommended_only_where_it_works(tmp_path):
+    path = save(tmp_path / "four.npz")
+    known = read_recipe_of("demo-default")
+    for name, words in (
+        ("demo-default", "divaug train demo-default --set"),
+        ("mine", r"\(dataset="),
+    ):
+        with pytest.raises(ValueError, match=words):
+            load_data(replace(known, name=name), path)
+
+
+def test_many_classes_are_not_all_named(tmp_path):
+    write_images(tmp_path / "photos", dict.fromkeys("abcdefg", 2), size=(8, 8))
+    recipe = replace(read_recipe_of("demo-default"), dataset=str(tmp_path / "photos"))
+    found = load_data(recipe)
+    line = describe(recipe, found, identify(found))
+    assert line.endswith("; classes a, b, c, d, e and 2 more")
+
+
+@pytest.mark.parametrize("name", ["SVHN.npz", "CIFAR-10.npz"])
+def test_a_recipes_own_file_takes_nobodys_place(name, tmp_path):
+    recipe = replace(read_recipe_of("demo-default"), dataset=str(save(tmp_path / name)))
+    found = load_data(recipe)
+    assert "in place of" not in describe(recipe, found, identify(found))
+
+
+def test_a_dataset_that_is_there_is_read_whatever_lies_beside_it(tmp_path, monkeypatch):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "photo.heic").touch()
+    there = toy_data()
+    monkeypatch.setattr(datasets, "load", lambda *_, **__: there)
+    recipe = read_recipe_of("cifar10-wide-resnet-40-2-default")
+    assert load_data(recipe, tmp_path, any_classes=True) is there
 
 
 def test_data_that_would_be_ignored_is_refused(capsys, tmp_path):

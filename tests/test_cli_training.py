@@ -231,11 +231,12 @@ def test_recipes_can_be_listed_and_filtered():
 
 
 def test_recipes_are_drawn_as_a_table_on_a_terminal(monkeypatch, capsys):
-    from divaug.cli import console, train
+    from divaug.cli import console
 
     monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
-    train.train("svhn", listing=True)
+    with pytest.raises(SystemExit):
+        run(["train", "--list", "svhn"])
     drawn = capsys.readouterr().out
     assert "┃" in drawn
     assert drawn.count("svhn-wide-resnet-28-10-") >= 10
@@ -296,7 +297,9 @@ def test_other_commands_refuse_too(capsys, tmp_path, finished, data):
         (("train", "--list", "no such"), "no recipe has 'no such' in its name"),
         (("train", "--list", "--out", out), "--out does nothing with --list"),
         (("train", "--list", "--seed", 0), "--seed does nothing with --list"),
+        (("train", "--list", "--unlabelled", out), "--unlabelled does nothing with --list"),
         (("train", "demo-divaug", "--out", ""), "what follows --out is empty"),
+        (("train", "demo-divaug", "--out="), "what follows --out= is empty"),
         (("", "demo-divaug"), "what follows divaug is empty"),
         (("reprot", out), "No such command 'reprot'"),
         (("measure", out, "--data", data, "--augmenter", "divag"), "Did you mean 'divaug'?"),

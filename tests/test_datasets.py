@@ -776,7 +776,7 @@ def test_bad_folders_are_named(tmp_path):
     with pytest.raises(ValueError, match="b has no images"):
         datasets.image_folder(tmp_path / "gap")
     write_images(tmp_path / "half" / "train", {"a": 1, "b": 1})
-    with pytest.raises(FileNotFoundError, match="none of test images, val or test"):
+    with pytest.raises(FileNotFoundError, match=r"no folder of test images \(val or test\)"):
         datasets.image_folder(tmp_path / "half")
     write_images(tmp_path / "half" / "test", {"a": 1, "zebra": 1})
     with pytest.raises(ValueError, match="zebra"):
@@ -882,7 +882,9 @@ def test_folders_of_images_are_told_from_folders_of_datasets(tmp_path):
     (tmp_path / "root" / "cifar-10-batches-py" / "data_batch_1").touch()
     write_images(tmp_path / "photos" / "a" / "2020", {"may": 1})
     write_images(tmp_path / "loose", {"a": 1})
-    for folder in ("root/imagenet", "photos", "loose", "loose/a"):
+    (tmp_path / "odd" / "Train").mkdir(parents=True)
+    (tmp_path / "odd" / "Train" / "x.parquet").touch()  # to be refused, not passed over
+    for folder in ("root/imagenet", "photos", "loose", "loose/a", "odd"):
         assert datasets.is_image_folder(tmp_path / folder)
     for folder in ("root", "root/cifar-10-batches-py", "nowhere", "loose/a/00.png"):
         assert not datasets.is_image_folder(tmp_path / folder)
@@ -907,10 +909,20 @@ def test_parts_are_known_by_other_names_too(train, test, tmp_path):
     assert (len(files.train), len(files.test), files.held_out) == (7, 3, 0.0)
 
 
-def test_validation_comes_before_test(tmp_path):
-    for part, count in (("train", 3), ("test", 2), ("Val", 1)):
+def test_of_several_test_parts_one_is_taken_and_always_the_same(tmp_path):
+    parts = ["train", "testing", "Validation", "valid", "test", "Val"]  # each before the last
+    for count, part in enumerate(parts, 1):
         write_images(tmp_path / part, {"a": count, "b": count})
-    assert len(datasets.image_files(tmp_path).test) == 2
+        if count > 1:
+            assert len(datasets.image_files(tmp_path).test) == 2 * count
+
+
+def test_an_exact_name_comes_first(tmp_path):
+    for count, part in enumerate(("train", "Train_Images", "test", "testset"), 1):
+        write_images(tmp_path / part, {"a": count, "b": count})
+    (tmp_path / ".training").mkdir()
+    files = datasets.image_files(tmp_path)
+    assert (len(files.train), len(files.test)) == (2, 6)
 
 
 def test_trains_are_a_class_among_others(tmp_path):
@@ -918,7 +930,9 @@ def test_trains_are_a_class_among_others(tmp_path):
     files = datasets.image_files(tmp_path)
     assert files.class_names == ("bus", "train")
     assert files.held_out == 0.2
-    write_images(tmp_path, {"test": 5})  # which makes parts of the two
+    write_images(tmp_path, {"testing": 5})
+    assert datasets.image_files(tmp_path).class_names == ("bus", "testing", "train")
+    (tmp_path / "bus").rename(tmp_path / ".bus")  # which leaves nothing but parts
     with pytest.raises(ValueError, match="train must have a sub-folder for each class"):
         datasets.image_files(tmp_path)
 
@@ -926,12 +940,21 @@ def test_trains_are_a_class_among_others(tmp_path):
 def test_parts_that_are_not_clear_are_refused(tmp_path):
     write_images(tmp_path / "test", {"a": 2, "b": 2})
     write_images(tmp_path / "val", {"a": 2, "b": 2})
-    with pytest.raises(FileNotFoundError, match="folder val but none of training images"):
+    with pytest.raises(FileNotFoundError, match=r"folder val but no folder of training images"):
         datasets.image_files(tmp_path)
-    write_images(tmp_path / "train", {"a": 2, "b": 2})
+    write_images(tmp_path / "Train", {"a": 2, "b": 2})
     write_images(tmp_path / "train_set", {"a": 2, "b": 2})
-    with pytest.raises(ValueError, match="has train and train_set, which mean the same"):
+    with pytest.raises(ValueError, match="has Train and train_set, which mean the same"):
         datasets.image_files(tmp_path)
+
+
+def test_a_link_upwards_brings_no_images_of_other_classes(tmp_path):
+    write_images(tmp_path / "train", {"a": 4, "b": 4})
+    write_images(tmp_path / "val", {"a": 2, "b": 2})
+    for above in ("train", "."):
+        (tmp_path / "train" / "a" / f"to {above}").symlink_to(tmp_path / above)
+    files = datasets.image_files(tmp_path)
+    assert torch.bincount(files.train.labels).tolist() == [4, 4]
 
 
 def test_links_to_folders_are_followed_and_never_in_circles(tmp_path):
@@ -953,6 +976,7 @@ def test_images_that_are_not_read_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"b has no images; convert .heic, which is not read"):
         datasets.image_files(tmp_path)
     assert datasets.unread_extension(tmp_path) == ".heic"
+    (tmp_path / "a" / ".hidden.heic").touch()
     (tmp_path / "b").rename(tmp_path / "imagenet")
     assert datasets.unread_extension(tmp_path) is None
     assert datasets.unread_extension(tmp_path / "imagenet") == ".heic"

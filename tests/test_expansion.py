@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from divaug import SubPolicies, expand, expansion, policies, rendering
+from divaug import SubPolicies, expand, expansion, policies, rendering, replay
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
 from divaug.operations import OPERATIONS, apply
 from divaug.views import Views
@@ -332,4 +332,8 @@ def test_within_transforms_it_is_refused_and_nothing_of_them_is_left(fresh):
         torch.func.grad(loss)(weight)
     with FakeTensorMode(), pytest.raises(RuntimeError, match="FakeTensorMode"):
         expand(torch.zeros(4, 3, 11, 13, dtype=torch.uint8), 2, fresh)
+    with FakeTensorMode(), pytest.raises(RuntimeError, match="FakeTensorMode"):
+        replay(torch.zeros(4, 3, 11, 13, dtype=torch.uint8), None)
+    with pytest.raises(RuntimeError, match="within a transform"):
+        torch.func.functionalize(loss)(weight)
     assert loss(weight) == 0

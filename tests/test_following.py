@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from divaug import DivAug, expand, follow, following, policies
 from divaug.augmenters import Settings, Views, build
@@ -313,6 +314,21 @@ def test_views_of_divaug_and_their_masks(default, index):
         views, _ = augment(IMAGES, index=index)
         moved = augment.follow(IMAGES, fill=0)
         assert torch.equal(moved, (views * 255).round().to(torch.uint8))
+
+
+def test_within_transforms_it_is_refused():
+    _, subpolicies = expand(IMAGES, 2)
+    with FakeTensorMode(allow_non_fake_inputs=True), pytest.raises(RuntimeError, match="Fake"):
+        follow(IMAGES, subpolicies, fill=0)
+    assert len(follow(IMAGES, subpolicies, fill=0)) == len(IMAGES)
+
+
+def test_masks_of_more_axes_are_told_how_to_have_fewer():
+    _, subpolicies = expand(IMAGES, 2)
+    many = torch.zeros(6, 2, 3, 12, 12)
+    with pytest.raises(ValueError, match=r"put the axes .* together with masks.flatten\(1, -3\)"):
+        follow(many, subpolicies, fill=0)
+    assert follow(many.flatten(1, -3), subpolicies, fill=0).shape == (6, 2, 6, 12, 12)
 
 
 def test_numbers_may_be_written_over_before_masks_follow():

@@ -35,6 +35,10 @@ def test_images_of_several_sizes():
     refused(TypeError, ["images", "list", "one size", "torch.stack"], images, "Invert")
 
 
+def test_images_within_something_else():
+    refused(TypeError, ["images", "dict", "pick the images out"], {"image": IMAGES}, "Invert")
+
+
 @pytest.mark.parametrize(
     ("dtype", "remedy"),
     [(torch.int64, " .to(torch.uint8)."), (torch.int8, "with .to(torch.uint8)."),

@@ -109,7 +109,7 @@ def test_a_record_that_is_cut_short_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "it is empty; bring the file back"),
+        ("", "it is empty; restore the file"),
         ("{", "line 1 is no JSON, it may be cut short"),
         ('{"format": "divaug.run/1"}\n{"epoch": 1}\n{"epo', "line 3 is no JSON"),
         ("[]", "TypeError"),

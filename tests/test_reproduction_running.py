@@ -730,3 +730,14 @@ def test_a_record_names_the_sources_that_its_work_began_with(work, monkeypatch, 
     (record,) = [*store.measurements.values(), *store.examinations.values()]
     assert commit == ["first", "made meanwhile"]
     assert record.environment["commit"] == "first"
+
+
+def test_a_folder_of_datasets_is_meant_for_those_that_do_not_come_along(tmp_path):
+    recipe = replace(job_of("default").recipe, train_images=0)
+    data, _ = Shelf(tmp_path).get(recipe)
+    assert len(data.train_images) == 3000
+    for name in ("a/x", "a/y", "b/x"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.effect_noise((8, 8), 50).convert("RGB").save(tmp_path / f"{name}.png")
+    with pytest.raises(ValueError, match="is a folder of images"):
+        Shelf(tmp_path).get(recipe)

@@ -43,11 +43,13 @@ def check_eager() -> None:
     Raises:
         RuntimeError: the call came from within a transform of torch.func or a FakeTensorMode.
     """
-    try:
-        torch.empty(0, device="cpu").numpy()
+    probe = torch.zeros(1, dtype=torch.uint8, device="cpu")
+    try:  # what one kind of them lets pass, the other refuses
+        probe.numpy()
+        probe.tolist()
     except RuntimeError:
         raise RuntimeError(
-            "images cannot be augmented within a transform of torch.func (grad, vmap) or a "
+            "images cannot be augmented within a transform of torch.func (such as grad) or a "
             "FakeTensorMode, where tensors have no memory; augment the batch before, and give the "
             "function its views."
         ) from None

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from divaug.checks import real, whole
-from divaug.compilation import outside_graphs
+from divaug.compilation import check_eager, outside_graphs
 from divaug.constants import constant
 from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, place
 from divaug.expansion import renderer_for
@@ -76,6 +76,7 @@ def follow(
         >>> moved.shape, moved.unique().tolist()
         (torch.Size([2, 4, 8, 8]), [1, 255])
     """
+    check_eager()
     _check_drawn(subpolicies, default)
     _check_masks(masks, len(subpolicies), subpolicies.device)
     _check_fill(fill, masks.dtype)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 
 from divaug.augmenters import Augmenter
 from divaug.checks import real
@@ -206,7 +207,8 @@ def _numbers(index: Any) -> Any:
 def _each(at: Field, part: Any, num_images: int, views: int) -> Any:
     """A list's entries, one for each image, whatever they are."""
     if type(part) not in (tuple, list) or len(part) != num_images:
-        got = f"{len(part)} entries" if isinstance(part, tuple | list) else type(part).__name__
+        counted = type(part) in (tuple, list)
+        got = f"{len(part)} entries" if counted else f"a {type(part).__name__}"
         raise ValueError(
             f"`each` names {at!r}, which must be a list or a tuple with an entry for each of "
             f"{num_images} images, got {got}."
@@ -222,8 +224,14 @@ def _repeated(part: Any, num_images: int, views: int) -> Any:
         return part.repeat(views, 0) if part.ndim and len(part) == num_images else part
     if isinstance(part, Mapping):
         return {name: _repeated(each, num_images, views) for name, each in part.items()}
+    if isinstance(part, PackedSequence):
+        raise TypeError(
+            "a packed sequence cannot be repeated for the views of its images; pad the sequences "
+            "instead (torch.nn.utils.rnn.pad_sequence), or name it in Fields(keep=...)."
+        )
     if isinstance(part, tuple) and hasattr(part, "_fields"):  # a named one: fields, not entries
-        return type(part)(*(_repeated(each, num_images, views) for each in part))
+        kind: Any = type(part)
+        return kind._make(_repeated(each, num_images, views) for each in part)
     if type(part) not in (tuple, list):
         return part
     tensors = [each for each in part if isinstance(each, Tensor)]

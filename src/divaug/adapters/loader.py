@@ -16,6 +16,9 @@ from divaug.plugin import DivAug
 
 __all__ = ["AugmentedLoader"]
 
+# Samplers within samplers, at most: one may hold itself.
+_DEEP = 8
+
 
 class AugmentedLoader:
     """A loader whose batches are augmented when they are asked for, never ahead of time.
@@ -93,20 +96,24 @@ class AugmentedLoader:
         self.epoch = epoch
         listeners = [self.loader]
         if not hasattr(self.loader, "set_epoch"):
-            batches = getattr(self.loader, "batch_sampler", None)
-            listeners = [batches, _sampler_of(self.loader)]
+            listeners = _samplers_of(self.loader)
         for each in listeners:
             if hasattr(each, "set_epoch"):
                 each.set_epoch(epoch)
 
 
-def _sampler_of(loader: object) -> Any:
-    """What decides which samples are read; None where nothing does.
+def _samplers_of(loader: object) -> list[Any]:
+    """What decides which samples are read, one within the other; none where nothing does.
 
     A loader that was given a sampler of batches has one of its own besides, which it does not use.
     """
-    batches = getattr(loader, "batch_sampler", None)
-    return getattr(batches, "sampler", None) or getattr(loader, "sampler", None)
+    found: list[Any] = []
+    within: Any = loader
+    while within is not None and len(found) < _DEEP:
+        batches = getattr(within, "batch_sampler", None)
+        within = getattr(within, "sampler", None) if batches is None else batches
+        found += [] if within is None else [within]
+    return found
 
 
 def _check_context(context: object) -> None:
@@ -122,7 +129,7 @@ def _warn_if_not_shared_out(loader: object) -> None:
     if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
         return
     alone = RandomSampler, SequentialSampler
-    if type(loader) is DataLoader and isinstance(_sampler_of(loader), alone):
+    if type(loader) is DataLoader and isinstance(_samplers_of(loader)[-1], alone):
         warnings.warn(
             "each process reads all samples of its dataset: unless they are a part of its own, "
             "give the DataLoader a DistributedSampler, or let Accelerate or Fabric prepare it "
@@ -146,8 +153,11 @@ def _moved(part: Any, device: torch.device | None) -> Any:
         return part.to(device, non_blocking=True)
     if isinstance(part, Mapping):
         return {name: _moved(each, device) for name, each in part.items()}
+    if callable(getattr(part, "to", None)):  # it knows itself how, as packed sequences do
+        return part.to(device)
     if isinstance(part, tuple) and hasattr(part, "_fields"):
-        return type(part)(*(_moved(each, device) for each in part))
+        kind: Any = type(part)
+        return kind._make(_moved(each, device) for each in part)
     if type(part) in (tuple, list):
         return type(part)(_moved(each, device) for each in part)
     return part

@@ -58,10 +58,12 @@ class Numbered(Dataset[Any]):
 
     def __setattr__(self, name: str, value: Any) -> None:
         # What is read from the dataset is set there too; timm's loaders set its `transform`.
-        if name == "dataset" or hasattr(type(self), name):
+        beneath = self.__dict__.get("dataset")
+        theirs = name in ("transform", "target_transform") or hasattr(beneath, name)
+        if name == "dataset" or beneath is None or hasattr(type(self), name) or not theirs:
             super().__setattr__(name, value)
         else:
-            setattr(self.dataset, name, value)
+            setattr(beneath, name, value)
 
     def __getattr__(self, name: str) -> Any:
         # A copy asks before it has anything; samples in bulk would come without their numbers.

@@ -123,9 +123,11 @@ def _run(arguments: list[str] | None) -> None:
 
 def _check_words(words: list[str]) -> None:
     """Refuse empty words: as a path each would be the folder that somebody happens to be in."""
-    if "" in words:
-        after = words[: words.index("")][-1:] or ["divaug"]
-        raise ValueError(f"what follows {after[0]} is empty; is a variable of the shell not set?")
+    before = ["divaug", *words]
+    empty = [before[i] for i, word in enumerate(words) if not word]
+    empty += [word for word in words if word.startswith("--") and word.find("=") == len(word) - 1]
+    if empty:
+        raise ValueError(f"what follows {empty[0]} is empty; is a variable of the shell not set?")
 
 
 def _usage(error: Exception) -> str:

@@ -97,9 +97,9 @@ def prepare_file(path: Path | None) -> None:
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists():
-        if not os.access(path, os.W_OK):
-            raise PermissionError(f"{path} cannot be written; give another place.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(f"{path} cannot be written; give another place.")
+    if path.exists() and not path.is_file():  # a pipe or a device, which is written to as it is
         return
     # Some places say that they can be written and cannot, so it is tried.
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from divaug.cli.console import show
-from divaug.cli.options import Device
+from divaug.cli.options import Device, goes_without
 from divaug.tables import Table
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ _NO_RECIPE = "a recipe is missing; `divaug train --list` lists all."
 
 
 def train(
+    context: typer.Context,
     recipe: Annotated[
         str | None,
         typer.Argument(
@@ -68,13 +69,7 @@ def train(
 ) -> None:
     """Train, and write the run into a folder; several processes under torchrun share the work."""
     if listing:
-        others: dict[str, object] = {
-            "--out": out, "--data": data, "--set": changes, "--resume": resume, "--device": device,
-            "--seed": seed, "--eager": eager, "--objective": objective, "--labels": labels,
-            "--split": split, "--unlabelled": unlabelled,
-        }  # fmt: skip
-        for option in (name for name, it in others.items() if it is not None and it is not False):
-            raise ValueError(f"{option} does nothing with --list; leave out one of the two.")
+        goes_without(context, "--list", set(context.params) - {"recipe", "listing"})
         show(_recipes_table(recipe or ""))
         return
     if recipe is None and objective is None and not resume:

@@ -21,8 +21,8 @@ EXTENSIONS = frozenset((
 ))  # fmt: skip
 #: Images that are not read; a folder of them must not be taken for anything else.
 OTHER_EXTENSIONS = frozenset((
-    ".heic", ".heif", ".avif", ".jp2", ".j2k", ".jxl", ".svg", ".psd", ".ico", ".tga", ".exr",
-    ".raw", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2", ".dcm",
+    ".heic", ".heif", ".avif", ".jp2", ".j2k", ".jxl", ".psd", ".tga", ".exr",
+    ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2", ".dcm",
 ))  # fmt: skip
 _STATISTICS_SIZE = 256
 
@@ -150,7 +150,7 @@ def unread_extension(path: str | Path) -> str | None:
     for entry in _own(Path(path)):
         below = (name for _, _, files in _folders_below(entry) for name in files)
         for name in below if entry.is_dir() else [entry.name]:
-            if _extension(name) in OTHER_EXTENSIONS:
+            if not name.startswith(".") and _extension(name) in OTHER_EXTENSIONS:
                 return _extension(name)
     return None
 
@@ -216,14 +216,19 @@ def _images_below(folder: Path) -> Iterator[str]:
 
 
 def _folders_below(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """As `os.walk`, also through links, but into each folder once: links may lead in circles."""
-    seen: set[tuple[int, int]] = set()
+    """As `os.walk`, also through links, but into each folder once: links may lead in circles.
+
+    A link to what the folder itself lies in would bring the images of other classes; it is passed
+    over.
+    """
+    start = os.path.realpath(folder)
+    seen: set[str] = set()
     for where, folders, files in os.walk(folder, followlinks=True):
-        status = os.stat(where)  # noqa: PTH116
-        if (status.st_dev, status.st_ino) in seen:
+        real = os.path.realpath(where)
+        if real in seen or start.startswith(os.path.join(real, "")):  # noqa: PTH118
             folders.clear()
             continue
-        seen.add((status.st_dev, status.st_ino))
+        seen.add(real)
         folders.sort()  # of two that are the same, the first by name
         yield where, folders, files
 

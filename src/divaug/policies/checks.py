@@ -78,8 +78,9 @@ def check_fits(operation: Operation, entry: Range, height: int, width: int) -> N
             f"{operation.unit}, got {min(ends):g} to {max(ends):g}; narrow the range, or widen "
             "`low` and `high` of the operation."
         )
-    if operation.whole and (not entry.rounding or any(end % 1 for end in ends)):
+    rounds = entry.rounding or not entry.slope  # without a slope, only the ends are given
+    if operation.whole and (not rounds or any(end % 1 for end in ends)):
         raise ValueError(
             f"the range of {operation.name} must give whole numbers, got one from {min(ends):g} to "
-            f"{max(ends):g} that does not round; give it rounding=Rounding.DOWN."
+            f"{max(ends):g} that does not; give it rounding=Rounding.DOWN, and a whole `minimum`."
         )

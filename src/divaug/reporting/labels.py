@@ -10,7 +10,7 @@ __all__ = ["labels_of"]
 
 
 def labels_of(runs: Sequence[RunRecord]) -> list[str]:
-    """Number and augmenter of each run, with what runs of that augmenter differ in."""
+    """Number and augmenter of each run, and objective, labels and epochs where these differ."""
     # Names of augmenters come from a table; a recipe's own name could be anything.
     alike: dict[str, list[Recipe]] = {}
     for run in runs:
@@ -24,7 +24,7 @@ def labels_of(runs: Sequence[RunRecord]) -> list[str]:
 def _differences(recipe: Recipe, alike: Mapping[str, Sequence[Recipe]]) -> Iterator[str]:
     """Objective, labels and epochs, where others of the same augmenter have other ones."""
     others = alike[recipe.augmenter]
-    labels = f"{recipe.labels} labels" if recipe.labels else "all labels"
+    labels = counted(recipe.labels, "label") if recipe.labels else "all labels"
     for name, text in (
         ("objective", recipe.objective),
         ("labels", labels),

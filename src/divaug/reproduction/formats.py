@@ -65,10 +65,10 @@ def _read_lines(text: str) -> list[Any]:
             lines.append(json.loads(line))
         except ValueError:
             raise ValueError(
-                f"is no record: line {number} is no JSON, it may be cut short; bring the file back"
+                f"is no record: line {number} is no JSON, it may be cut short; restore the file"
             ) from None
     if not lines:
-        raise ValueError("is no record: it is empty; bring the file back, or remove it")
+        raise ValueError("is no record: it is empty; restore the file, or remove it")
     return lines
 
 

@@ -98,9 +98,7 @@ def load_data(
     elif _is_other_folder(recipe, where, given=data is not None):
         found = datasets.image_files(where, test_fraction=recipe.test_fraction, seed=recipe.seed)
     else:
-        if data is not None:
-            _check_folder(recipe, where)
-        found = datasets.load(recipe.dataset, data, download=download)
+        found = _named(recipe, data, download=download)
     return found.subset(recipe.train_images, seed=recipe.seed) if recipe.train_images else found
 
 
@@ -115,6 +113,18 @@ def _is_other_folder(recipe: Recipe, where: Path, *, given: bool) -> bool:
     return not whole
 
 
+def _named(recipe: Recipe, data: str | Path | None, *, download: bool) -> Dataset | ImageFiles:
+    """The recipe's dataset, from a folder that it lies in or is downloaded into."""
+    if data is None:
+        return datasets.load(recipe.dataset, download=download)
+    _check_folder(recipe, Path(data))
+    try:
+        return datasets.load(recipe.dataset, data, download=False)
+    except FileNotFoundError:
+        _check_unread(Path(data))
+        return datasets.load(recipe.dataset, data, download=download)
+
+
 def _check_folder(recipe: Recipe, where: Path) -> None:
     """Refuse what no dataset can lie in: another one would be trained on than the one given."""
     if not where.is_dir():
@@ -122,16 +132,21 @@ def _check_folder(recipe: Recipe, where: Path) -> None:
             f"`data` must be an .npz file, a folder of images or the folder of datasets, got "
             f"{str(where)!r}, which is neither a file nor a folder."
         )
+    if plain_name(recipe.dataset) == datasets.SHIPPED:
+        _check_unread(where)
+        raise ValueError(
+            f"`data` has no images, class = folder, in {where}, and {recipe.dataset} comes with "
+            "the package; leave `data` out, or give an .npz file or a folder of images."
+        )
+
+
+def _check_unread(where: Path) -> None:
+    """Refuse a folder of somebody's images, into which a dataset would be downloaded."""
     other = datasets.unread_extension(where)
     if other is not None:
         raise ValueError(
             f"`data` has images that are not read, {other}, in {where}; convert them to .png or "
             ".jpg."
-        )
-    if plain_name(recipe.dataset) == datasets.SHIPPED:
-        raise ValueError(
-            f"`data` has no images, class = folder, in {where}, and {recipe.dataset} comes with "
-            "the package; leave `data` out, or give an .npz file or a folder of images."
         )
 
 
@@ -176,7 +191,7 @@ def describe(recipe: Recipe, data: Dataset | ImageFiles, identity: Identity) -> 
     name = plain_name(recipe.dataset)
     known = name in NUM_CLASSES
     own = name if known else Path(name).absolute().name.removesuffix(".npz")
-    if plain_name(data.name) == own:
+    if plain_name(data.name.removesuffix(".npz")) == plain_name(own):
         return text
     if isinstance(data, ImageFiles):
         return f"{text}; a folder in place of the recipe's {name}"
