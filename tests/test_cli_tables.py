@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from divaug.cli import console
+from divaug.cli import app, console
 from divaug.cli.narrow import fold_table
-from divaug.cli.train import train
 from divaug.operations.listing import magnitude_table
 from divaug.recipes import RECIPES
 from divaug.tables import BEHIND, Table
@@ -76,7 +75,7 @@ def test_operations_on_eighty_columns_lose_nothing(terminal):
 
 
 def test_recipes_on_eighty_columns_keep_their_names(terminal):
-    drawn = terminal(80, lambda: train(None, listing=True))
+    drawn = terminal(80, lambda: app(["train", "--list"], standalone_mode=False))
     words = drawn.split()
     assert "…" not in drawn
     assert max(map(len, drawn.splitlines())) <= 80
