@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from divaug import DivAug, expand, follow, following, policies
 from divaug.augmenters import Settings, Views, build
+from divaug.benchmarks.device import waits_forbidden
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
 from divaug.operations import OPERATIONS, Operation
 from divaug.operations.magnitude import Range
@@ -531,9 +532,6 @@ def test_on_a_gpu_masks_are_the_same_and_nobody_waits():
     for _ in range(2):
         here(images)
         there(far_images)
-        torch.cuda.set_sync_debug_mode("error")
-        try:
+        with waits_forbidden():
             far = there.follow(far_masks, fill=IGNORED)
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
         assert torch.equal(far.cpu(), here.follow(masks, fill=IGNORED))

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from divaug.augmenters import AUGMENTERS
+from divaug.benchmarks.device import waits_forbidden
 from divaug.benchmarks.random_data import random_data
 from divaug.benchmarks.step import measure
 from divaug.recipes import override, recipe
@@ -100,12 +101,8 @@ def test_a_step_never_waits_for_the_device(augmenter):
     for _ in range(2):
         parts.step(inputs)
     torch.cuda.synchronize()
-    mode = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
+    with waits_forbidden():
         parts.step(inputs)
-    finally:
-        torch.cuda.set_sync_debug_mode(mode)
 
 
 @pytest.mark.parametrize("eager", [True, False])
@@ -192,12 +189,8 @@ def test_a_semi_supervised_step_never_waits_for_the_device(augmenter, changes):
     for _ in range(2):
         parts.step(inputs)
     torch.cuda.synchronize()
-    mode = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
+    with waits_forbidden():
         parts.step(inputs)
-    finally:
-        torch.cuda.set_sync_debug_mode(mode)
 
 
 def test_a_semi_supervised_run_on_the_gpu_finishes_and_resumes(tmp_path):

@@ -1,12 +1,14 @@
 """What a GPU can do and what work asks of it: bandwidth, memory, and no waiting."""
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 
 from divaug.benchmarks.clocks import gpu_milliseconds
 
-__all__ = ["copy_bandwidth", "no_waits", "peak_memory", "require_cuda"]
+__all__ = ["copy_bandwidth", "no_waits", "peak_memory", "require_cuda", "waits_forbidden"]
 
 
 def require_cuda() -> torch.device:
@@ -23,15 +25,26 @@ def copy_bandwidth(num_bytes: int) -> float:
     return 2 * source.numel() / (gpu_milliseconds(lambda: target.copy_(source)) / 1000)
 
 
+@contextmanager
+def waits_forbidden() -> Iterator[None]:
+    """Within the block, what makes the host wait for the device raises RuntimeError."""
+    before = torch.cuda.get_sync_debug_mode()
+    try:
+        with warnings.catch_warnings():
+            # torch says, once in a process, that this mode does not notice every way of waiting.
+            warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype")
+            torch.cuda.set_sync_debug_mode("error")
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+
+
 def no_waits(run: Callable[[], object]) -> None:
     """Raise if the call makes the host wait for the device."""
     run()
     torch.cuda.synchronize()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
+    with waits_forbidden():
         run()
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
 
 
 def peak_memory(run: Callable[[], object]) -> int:
