@@ -324,15 +324,18 @@ def test_the_table_of_accuracies_has_every_method_in_divaugs_time():
     quick = rows["RandAugment"]
     assert (quick["ours, %"], quick["n"], quick["epochs"]) == ("90.00", "1", "200")
     assert quick["in DivAug's time, %"] == "94.00 ± 1.41"
-    assert (quick["n then"], quick["epochs then"]) == ("2", "800")
+    assert (quick["n in that time"], quick["epochs in that time"]) == ("2", "800")
     own = rows["DivAug (k-means++)"]
     assert own["in DivAug's time, %"] == own["ours, %"] == "92.00"
     # What was timed and not run, what was not timed, and what the comparison does not have.
     assert rows["default"]["in DivAug's time, %"] == "—, not run"
-    assert (rows["default"]["n then"], rows["default"]["epochs then"]) == ("0", "1600")
+    assert (rows["default"]["n in that time"], rows["default"]["epochs in that time"]) == (
+        "0",
+        "1600",
+    )
     assert lines["default"]["equal_mean"] == ""
     for name in ("PBA", "no augmentation", "DivAug, exact"):
-        assert (rows[name]["in DivAug's time, %"], rows[name]["epochs then"]) == ("—", "—")
+        assert (rows[name]["in DivAug's time, %"], rows[name]["epochs in that time"]) == ("—", "—")
     assert "In DivAug's time: " in notes
     assert "4 runs on Some CPU" in notes  # each once
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import divaug
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -35,3 +37,9 @@ def test_the_readme_names_the_same_python_and_torch(lowest):
 def test_a_requirement_without_a_plain_lowest_version_is_refused(lowest, requirement):
     with pytest.raises(ValueError, match="name>=version"):
         lowest({"dependencies": [requirement], "optional-dependencies": {}})
+
+
+def test_the_citation_names_the_version():
+    assert f"\nversion: {divaug.__version__}\n" in (ROOT / "CITATION.cff").read_text(
+        encoding="utf-8"
+    )

@@ -1,7 +1,7 @@
 """DivAug: automated data augmentation that follows the model.
 
 Every image gets E random sub-policies, the model says what it makes of each, and the S candidates
-whose predictions lie furthest apart are kept.
+whose predictions lie far apart are kept.
 """
 
 from divaug import default_augmentation, operations, policies

@@ -20,9 +20,9 @@ from divaug.training.progress import Reporter, counted
 __all__ = ["Demonstration", "demonstrate", "plan"]
 
 _AS_LONG = "default, as long as divaug"
-# A step of DivAug takes about five times as long on a processor: it scores 8 candidates of an image
-# and trains on 4.
-_LONGER = 5
+# A step of DivAug takes six to eight times as long on a processor: it scores 8 candidates of an
+# image and trains on 4.
+_LONGER = 7
 # Training images that the diversities are taken over; all of them would double the time.
 _MEASURED = 500
 

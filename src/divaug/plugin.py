@@ -24,7 +24,7 @@ class DivAug:
     """Augmentation that follows the model.
 
     For each image it draws E sub-policies, asks the model for its predictions, keeps the S
-    candidates whose predictions lie furthest apart, and repeats the label S times.
+    candidates whose predictions lie far apart, and repeats the label S times.
 
     Args:
         model: the network being trained, or any other; returns logits.

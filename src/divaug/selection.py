@@ -1,4 +1,4 @@
-"""`select`: keep the S candidates whose predictions lie furthest apart (Algorithms 1 and 2).
+"""`select`: keep the S candidates whose predictions lie far apart (Algorithms 1 and 2).
 
 Distances are whole numbers. Probabilities are rounded to multiples of 2**-26, so that a squared
 distance is an exact sum of exact squares, in any order, on any device: the same probabilities and

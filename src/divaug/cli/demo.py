@@ -19,7 +19,7 @@ def demo(
 
     Both take as many steps; the default augmentation is also given as much time as DivAug takes. It
     also draws every operation at five magnitudes and writes a report of the runs. Runs that are in
-    the folder already are continued; the whole takes two or three minutes on a processor.
+    the folder already are continued; the whole takes about three minutes on a processor.
     """
     from divaug.benchmarks.harness import threads
     from divaug.demonstration import demonstrate, plan

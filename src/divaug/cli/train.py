@@ -46,7 +46,9 @@ def train(
         bool, typer.Option("--resume", help="Continue the run in the folder.")
     ] = False,
     device: Device = None,
-    seed: Annotated[int | None, typer.Option(help="Decides everything.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Decides every draw and the first weights.")
+    ] = None,
     eager: Annotated[
         bool, typer.Option("--eager", help="Do without compilation and CUDA graphs.")
     ] = False,

@@ -102,7 +102,7 @@ def _draw_candidate(
         _draw_number(page, order.index(e) + 1, left, top)
     below = top + CELL + BARS + 20
     for i, (words, applied) in enumerate(_operations(choice.subpolicies[b, e])):
-        page.write(words, left, below + 15 * i, 10, INK if applied else LEFT_OUT)
+        page.write(words, left, below + 15 * i, 10, INK if applied else SOFT)
 
 
 def _draw_number(page: Page, number: int, left: int, top: int) -> None:

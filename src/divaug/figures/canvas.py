@@ -31,7 +31,7 @@ Color: TypeAlias = tuple[int, int, int]
 
 PAPER: Color = (255, 255, 255)
 INK: Color = (32, 36, 44)
-SOFT: Color = (120, 126, 138)
+SOFT: Color = (91, 98, 112)
 
 # The least width of a space, in sizes of the font.
 _SPACE = 0.32

@@ -102,6 +102,7 @@ def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()
             ms=8 if marker == _MARKERS[0] else 6,  # a mark on another hides less of it
             mec="white",
             mew=0.6,
+            mfc=(color, 0.8),  # one below another shows through
             color=color,
             ecolor=color,
             elinewidth=1.0,
@@ -187,7 +188,7 @@ def bars(stacks: Mapping[str, Mapping[str, float]], x: str) -> Figure:
 
 def _axes_with_bars(x: str, y: str, height: float) -> tuple[Figure, Axes]:
     """Axes that say what bars are, with room for it."""
-    return draw_axes(f"{x}\nbars: standard deviation", y, height + 0.25)
+    return draw_axes(f"{x}\nbars: standard deviation, where larger than the mark", y, height + 0.25)
 
 
 def _columns(labels: Sequence[str]) -> int:

@@ -87,6 +87,7 @@ class Outcome:
         drawings: its figures; none where there is nothing to draw.
         sentences: what is said before the tables.
         empty: whether nothing was run yet.
+        about: what is compared, for a reader who comes upon its page.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Outcome:
     drawings: tuple[Drawing, ...] = ()
     sentences: tuple[str, ...] = ()
     empty: bool = False
+    about: str = ""
 
 
 #: How tables write a verdict.

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import jinja2
 
-from divaug import __version__
 from divaug.reporting.plots import finish
 from divaug.reproduction.outcomes import RUNS, Outcome
 from divaug.tables import BEHIND
@@ -24,7 +23,6 @@ def render(outcome: Outcome) -> str:
         lstrip_blocks=True,
     )
     return environment.get_template(_TEMPLATE).render(
-        version=__version__,
         outcome=outcome,
         behind=BEHIND,
         tables=[sheet.table() for sheet in outcome.sheets if sheet.name != RUNS],

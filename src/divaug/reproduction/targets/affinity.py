@@ -160,4 +160,9 @@ TARGET = Target(
     tuple(name for name in METHODS if name != "none"),
     measured_by(SCORERS),
     _analyse,
+    about=(
+        "How well trained networks still do on each method's views (Affinity), and how hard and "
+        "how diverse these are (Loss Diversity, Variance Diversity), against the accuracy it "
+        "reaches."
+    ),
 )

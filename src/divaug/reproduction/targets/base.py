@@ -66,6 +66,7 @@ class Target:
         many_rows: whether its tables can show more than one row.
         known_rows: those it may be asked for.
         later: in words, what follows from a stage whose records are not there yet.
+        about: what its page says first.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Target:
     many_rows: bool = False
     known_rows: tuple[str, ...] = ROW_NAMES
     later: str = ""
+    about: str = ""
 
     def plan(
         self,
@@ -114,6 +116,7 @@ class Target:
             found = self.analyse(self.findings(options, store))
         else:
             found = together(self._by_row(options, store))
+        found = replace(found, about=self.about)
         if not options.shrunk:
             return found
         note = f"Not the paper's setting: {options.shrunk}."

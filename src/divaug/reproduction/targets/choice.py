@@ -102,4 +102,8 @@ TARGET = Target(
     ("random", "divaug"),
     (lambda plan: cells(plan, keep=True), _jobs),
     _analyse,
+    about=(
+        "Trained networks are asked about the same candidates in several ways: what does each rule "
+        "keep, and what does that depend on?"
+    ),
 )

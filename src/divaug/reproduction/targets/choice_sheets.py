@@ -18,7 +18,9 @@ _NAMES = ("network", "epochs", "images", "rule", "way", "space")
 _NETWORK = (
     Column("network", "trained with"),
     number("epochs", "epochs"),
+    Column("seeds", "seeds"),
     number("n", "n"),
+    number("images", "images", "{:,}"),
 )
 
 
@@ -44,7 +46,9 @@ _RULES = (
 )
 _RULES_NOTE = (
     "What each rule keeps of the same candidates, judged in float32: mean ± sample standard "
-    "deviation over n networks, one for each seed, after so many epochs. VD: Variance Diversity in "
+    "deviation over n networks, one for each seed, after so many epochs, on so many training "
+    "images. Networks of different seeds are different trainings: lines of one seed show how one "
+    "goes on. VD: Variance Diversity in "
     "evaluation mode, as candidates are scored; with batch statistics: BatchNorm as in training, "
     "though over all candidates of a batch and not over the kept alone. Chance: S of E by chance, "
     "the mean over all choices there are. Best: the most diverse S of E. Right: share of the kept "
@@ -104,15 +108,22 @@ def choice_sheets(
         lines_of: Callable[[ExaminationRecord, Mapping[str, str]], list[_Line]],
     ) -> tuple[_Line, ...]:
         named = [
-            ({"network": n, "epochs": r.epochs, "images": r.values.images}, r) for n, r in records
+            (
+                {
+                    "network": name,
+                    "epochs": record.epochs,
+                    "images": record.values.images,
+                    "seeds": record.recipe.seed,
+                },
+                record,
+            )
+            for name, record in records
         ]
         return _summed([about | line for about, r in named for line in lines_of(r, titles)])
 
-    counted = _counted([one for _, one in records])
-    notes = tuple(note for note in (_RULES_NOTE, counted) if note)
     kept = over_networks(_of_rules)
     return (
-        Sheet("rules", f"What each rule keeps, {row}", _RULES, kept, notes, where),
+        Sheet("rules", f"What each rule keeps, {row}", _RULES, kept, (_RULES_NOTE,), where),
         Sheet(
             "scoring",
             f"How candidates are scored, {row}",
@@ -139,13 +150,6 @@ def _candidates(one: ExaminationRecord) -> dict[str, Candidates]:
     return {found.space: found for found in one.values.candidates}
 
 
-def _counted(records: Sequence[ExaminationRecord]) -> str:
-    """How many images were looked at; networks with different numbers have lines of their own."""
-    counts = sorted({one.values.images for one in records})
-    named = " or ".join(f"{count:,}" for count in counts)
-    return f"{named} training images were looked at." if counts else ""
-
-
 def _summed(lines: Sequence[_Line]) -> tuple[_Line, ...]:
     """Lines about one network each, summed up over those that differ in the seed alone."""
     groups: dict[tuple[Any, ...], list[_Line]] = {}
@@ -153,11 +157,12 @@ def _summed(lines: Sequence[_Line]) -> tuple[_Line, ...]:
         groups.setdefault(tuple(line.get(name) for name in _NAMES), []).append(line)
     return tuple(
         {
-            "n": len(some),
             **{
                 key: value if key in _NAMES else summarize(one[key] for one in some)
                 for key, value in some[0].items()
             },
+            "n": len(some),
+            "seeds": ", ".join(str(seed) for seed in sorted(one["seeds"] for one in some)),
         }
         for some in groups.values()
     )

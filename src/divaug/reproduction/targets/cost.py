@@ -158,4 +158,8 @@ TARGET = Target(
     tuple(METHODS),
     (lambda plan: timings(plan, _BASE),),
     _analyse,
+    about=(
+        "The time of a training step, split into its parts, and its memory, timed on one "
+        "machine in one go."
+    ),
 )

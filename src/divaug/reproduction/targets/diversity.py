@@ -152,4 +152,8 @@ TARGET = Target(
     tuple(name for name in METHODS if name != _SCORER),
     measured_by([_SCORER]),
     _analyse,
+    about=(
+        "How diverse each method's views are to a network that was trained without augmentation, "
+        "against what the method gains over the default augmentation."
+    ),
 )

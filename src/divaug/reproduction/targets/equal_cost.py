@@ -190,7 +190,9 @@ def _draw(findings: Findings, row: str, setting: str, suffix: str) -> list[Drawi
     if len(shown) < 2:
         return []
     rows = [_values(findings, row, name, setting) for name in shown]
-    title = f"Accuracy at DivAug's step time, {_place(row, setting)}"
+    missing = len(findings.methods) - len(shown)
+    among = f"; {missing} of {len(findings.methods)} methods not run" if missing else ""
+    title = f"Accuracy at DivAug's step time, {_place(row, setting)}{among}"
     figure = dots(rows, "test accuracy, %", before=_USUAL)
     alt = f"{title}: a dot for each seed, joined to the same seed's accuracy at the usual epochs"
     return [Drawing(f"equal-cost{suffix}", title, alt, figure)]
@@ -219,4 +221,8 @@ TARGET = Target(
     (_timings, _train),
     _analyse,
     later="then every method is trained for the epochs that follow from these times",
+    about=(
+        "A step of DivAug takes longer than one of the other methods. Here each is trained for as "
+        "many epochs as fit into the time of DivAug's steps."
+    ),
 )

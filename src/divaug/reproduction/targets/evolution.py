@@ -201,7 +201,7 @@ def _draw(row: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> 
             f"Share of operations in what DivAug keeps, {row}, {seed}",
             f"Shares over the epochs of the eight operations that the paper names, DivAug{beside}, "
             f"{seed}",
-            lines(found, "epoch", "share of kept operations, %"),
+            lines(found, "epoch", "share of the operations drawn in kept sub-policies, %"),
         ),
         Drawing(
             "evolution-probability",
@@ -218,4 +218,8 @@ TARGET = Target(
     ("random", "divaug"),
     (lambda plan: cells(plan),),
     _analyse,
+    about=(
+        "Which operations DivAug keeps as training goes on. The random choice shows what chance "
+        "alone would keep."
+    ),
 )

@@ -142,4 +142,8 @@ TARGET = Target(
     (lambda plan: cells(plan),),
     _analyse,
     many_rows=True,
+    about=(
+        "All draw the same kind of candidates and differ in the rule that keeps S of E: by chance, "
+        "k-means++ (the paper's), greedy, or exact (the most diverse S)."
+    ),
 )

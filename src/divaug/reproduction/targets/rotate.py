@@ -132,4 +132,8 @@ TARGET = Target(
     tuple(ROTATIONS),
     measured_by([_SCORER]),
     _analyse,
+    about=(
+        "DivAug with Rotate as its only operation, applied with a fixed probability: what "
+        "becomes of diversity and accuracy as it grows."
+    ),
 )

@@ -134,10 +134,14 @@ def _claim(block: Block) -> Claim | None:
     found, plain = (block.difference("divaug", name) for name in (_BASE, _PLAIN))
     if found is None:
         return Claim(text, None)
-    shown = f"{found.show(2, 100, sign=True)} points after {block.steps:,} steps, n = {found.n}"
+    shown = f"less by {_points(-found)} after {block.steps:,} steps, n = {found.n}"
     if plain is not None:
-        shown += f"; against plain RandAugment {plain.show(2, 100, sign=True)}, n = {plain.n}"
+        shown += f"; less than plain RandAugment by {_points(-plain)}, n = {plain.n}"
     return Claim(text, above_zero(-found), shown, _confined(block))
+
+
+def _points(difference: Summary) -> str:
+    return f"{difference.show(2, 100, sign=True)} points"
 
 
 def _confined(block: Block) -> str:
@@ -184,7 +188,7 @@ def _claims(some: Sequence[Block]) -> list[Sheet]:
 
 
 def _draw(block: Block) -> list[Drawing]:
-    """Test error over the steps, mean over the seeds."""
+    """Test error over the steps, mean over the seeds: bars of all methods would hide each other."""
     found = []
     for name in block.findings.methods:
         if runs := block.runs(name):
@@ -193,7 +197,7 @@ def _draw(block: Block) -> list[Drawing]:
     if not found:
         return []
     setting = f"{block.family} with {block.labels:,} labels, {block.steps:,} steps"
-    title = f"Test error, {setting}, mean over n seeds"
+    title = f"Test error, {setting}, mean over n seeds; the table has their spread"
     figure = lines(found, "step", "test error, %")
     return [Drawing(f"error-{block.row}-{block.steps}", title, f"{title}, over the run", figure)]
 
@@ -237,4 +241,8 @@ TARGET = Target(
     rows=tuple(row for row in FEW_LABELS_ROWS if row.startswith("uda-paper-")),
     many_rows=True,
     known_rows=FEW_LABELS_ROWS,
+    about=(
+        "A few images have labels, the others have none (UDA, FixMatch); methods differ in how "
+        "they augment those without. Numbers are test errors: less is better."
+    ),
 )

@@ -37,14 +37,14 @@ _COLUMNS = (
 )
 _AT_EQUAL_COST = (
     percent("equal", "in DivAug's time, %", "—"),
-    number("equal_n", "n then"),
-    number("equal_epochs", "epochs then"),
+    number("equal_n", "n in that time"),
+    number("equal_epochs", "epochs in that time"),
 )
 _NOTE = (
     "Test accuracy of the last epoch, mean ± sample standard deviation over n seeds (n = 1: no "
     "spread); over default: mean difference to the default augmentation, over so many pairs of "
     "runs with the same seed; a seed that one of them lacks does not count there, so that it need "
-    "not be the difference of the two means. The paper's baseline column is the number without "
+    "not be the difference of the two means. The paper's number beside default was reached without "
     "Cutout, though its default augmentation has it."
 )
 _EQUAL_NOTE = (
@@ -207,4 +207,8 @@ TARGET = Target(
     (lambda plan: cells(plan),),
     _analyse,
     many_rows=True,
+    about=(
+        "Every method is trained with the same network, schedule and seeds; only the augmentation "
+        "differs."
+    ),
 )
