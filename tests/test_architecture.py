@@ -50,6 +50,19 @@ STAGES = (
     ("augmenters",),
 )
 RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
+# What stands around the core, which it may use: from what others need to the command line.
+AROUND = (
+    ("extras", "checkout", "ways", "spelling"),
+    ("adapters", "choices", "datasets", "models"),
+    ("recipes",),
+    ("training",),
+    ("examining", "figures", "measuring"),
+    ("benchmarks", "reporting"),
+    ("demonstration", "reproduction"),
+    ("cli",),
+    ("__main__",),
+)
+PLACE = {name: place for place, names in enumerate(AROUND) for name in names}
 # What kernels may look up: numbers and tables, never a stage that calls them.
 KERNELS_MAY_IMPORT = (
     "kernels", "randomness", "fixed_point", "operations", "policies.table", "policies.schedule",
@@ -114,6 +127,13 @@ def test_a_stage_imports_only_what_stands_before_it(module):
         stage = name.split(".")[0]
         assert stage in RANK, f"{module} imports {name}, which is no stage of the core"
         assert stage == own or RANK[stage] < RANK[own], f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.split(".")[0] not in RANK])
+def test_what_stands_around_the_core_imports_only_what_stands_before_it(module):
+    own = module.split(".")[0]
+    for stage in {name.split(".")[0] for name in imported(module)} - {own, *RANK, "__version__"}:
+        assert PLACE[stage] < PLACE[own], f"{module} imports {stage}"
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("kernels")])

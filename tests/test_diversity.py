@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from divaug import affinity, loss_diversity, variance_diversity
+from divaug import affinity, diversity, loss_diversity, variance_diversity
 from divaug.diversity import AffinityMeter, Mean, kept_by_chance, largest_diversity, upper_bound
 from tests.reference import kmeanspp_loops as loops
 
@@ -84,6 +84,16 @@ def test_the_largest_diversity_is_that_of_some_choice_and_of_none_more(E, S, D):
     every = [variance_diversity(probs[:, list(s)]) for s in itertools.combinations(range(E), S)]
     largest = torch.stack(every).amax(0)
     torch.testing.assert_close(largest_diversity(probs, S).float(), largest)
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 10_000])
+def test_the_largest_diversity_does_not_depend_on_how_many_pairs_are_made_at_once(
+    at_once, monkeypatch
+):
+    probs = probabilities(6, 7, 9)
+    whole = largest_diversity(probs, 3)
+    monkeypatch.setattr(diversity, "_CHUNK", at_once)
+    assert torch.equal(largest_diversity(probs, 3), whole)
 
 
 def test_the_largest_of_too_many_choices_is_not_a_number():
@@ -211,10 +221,28 @@ def test_logits_are_no_probabilities(probs):
 
 def test_what_a_model_can_predict_is_no_error():
     """Neither rounded sums, nor a network that has gone astray, nor nothing at all."""
-    rounded = torch.full((2, 3), 1 / 3, dtype=torch.bfloat16)
-    assert float(variance_diversity(rounded.cumsum(-1))) == 0
+    rounded = torch.tensor([[1 + 2**-7, 0.0], [1 + 2**-7, 0.0]], dtype=torch.bfloat16)
+    assert float(variance_diversity(rounded)) == 0
     assert variance_diversity(torch.tensor([[math.nan, 0.5], [0.5, 0.5]])).isnan()
     assert variance_diversity(torch.zeros(0, 2, 3)).shape == (0,)
+
+
+def test_sigmoids_of_many_labels_are_no_probabilities():
+    labels = torch.tensor([[[1.0] * 20, [0.0] * 20]])
+    with pytest.raises(ValueError, match=r"sums to 20; of sigmoids p .*torch.cat"):
+        variance_diversity(labels)
+    vectors = torch.cat([labels, 1 - labels], -1) / labels.shape[-1]
+    assert 0 < float(variance_diversity(vectors)) <= upper_bound(2, 40)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_prediction_that_is_not_a_number_is_no_class(which):
+    """To argmax it is the largest: a network gone astray would always say class 0, or be right."""
+    predictions = [torch.tensor([[0.1, 0.9], [0.8, 0.2]]) for _ in range(2)]
+    predictions[which][0, 0] = math.nan
+    assert affinity(*predictions, torch.tensor([0, 0])).isnan()
+    ruled_out = torch.tensor([[-math.inf, 0.0], [0.0, -math.inf]])
+    assert float(affinity(ruled_out, ruled_out, torch.tensor([1, 0]))) == 0
 
 
 def test_no_value_is_asked_for_away_from_the_processor():

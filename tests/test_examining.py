@@ -445,3 +445,9 @@ def test_hash_and_file_tell_epochs_apart(run, tmp_path):
     (one,) = read_store(tmp_path).examinations.values()
     assert replace(one, epochs=2).hash != one.hash
     assert replace(one, values=replace(one.values, images=3)).hash == one.hash
+
+
+def test_the_order_is_made_on_the_processor_whatever_the_default_device(network):
+    usual = looked(network)
+    with torch.device("meta"):
+        assert looked(network) == usual

@@ -496,10 +496,25 @@ def test_something_else_than_sub_policies(wrong):
         follow(SIX, wrong, fill=IGNORED)
 
 
+@pytest.mark.parametrize(("chosen", "error", "message"), [
+    ([[0]] * 6, TypeError, "integer tensor .B,S., got list"),
+    (torch.zeros(6, 1), TypeError, "got torch.float32"),
+    (torch.zeros(6, dtype=torch.int64), ValueError, r"\[B,S\] with B=6, .* got \(6,\)"),
+    (torch.zeros(1, 2, dtype=torch.int64), ValueError, r"with B=6, .* got \(1, 2\)"),
+    (torch.full((6, 1), -1), ValueError, r"lie in \[0, 3\], .* got -1 to -1"),
+    (torch.full((6, 1), 4), ValueError, "got 4 to 4"),
+    (torch.zeros(6, 1, dtype=torch.int64, device="meta"), ValueError, "on meta and .* on cpu"),
+])  # fmt: skip
+def test_a_choice_that_names_no_candidates(chosen, error, message):
+    _, subpolicies = expand(IMAGES, 4)
+    with pytest.raises(error, match=message):
+        follow(SIX, subpolicies, fill=IGNORED, chosen=chosen)
+
+
 def test_other_arguments_that_are_none():
     _, subpolicies = expand(IMAGES, 2)
     for arguments, error, message in (
-        ({"default": "cifar10"}, TypeError, "`default` must be the Def.*got str"),
+        ({"default": "cifar10"}, TypeError, "`default` must be a Def.*got 'cifar10'"),
         ({"seed": -1}, ValueError, "seed"),
         ({"step": 1.5}, (TypeError, ValueError), "step"),
         ({"index": torch.arange(5)}, ValueError, "index"),

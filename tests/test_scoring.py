@@ -363,6 +363,52 @@ def test_weights_that_the_training_pass_keeps_are_not_those_of_scoring():
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
+class Merging(nn.Linear):
+    """Adds a second weight to its own while it evaluates, as low-rank adapters do."""
+
+    def __init__(self, width, classes):
+        super().__init__(width, classes)
+        self.other = nn.Parameter(torch.randn(classes, width))
+        self.merged = False
+
+    def train(self, mode=True):
+        super().train(mode)
+        if self.merged == mode:
+            self.weight.data += -self.other if mode else self.other
+            self.merged = not mode
+        return self
+
+    def forward(self, x):
+        return super().forward(x) + (0 if self.merged else F.linear(x, self.other))
+
+
+def test_within_autocast_neither_pass_takes_the_weights_that_the_other_cast():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), Merging(CANDIDATES[0, 0].numel(), 3))
+    half = torch.autocast("cpu", torch.bfloat16)
+    with half:
+        trained = model(CANDIDATES[0])
+    with half:
+        scored = score(model, CANDIDATES)
+    with half:
+        assert torch.equal(score(model, CANDIDATES), scored)
+        assert torch.equal(model(CANDIDATES[0]), trained)
+        assert torch.equal(score(model, CANDIDATES), scored)
+        with pytest.raises(FailingError):
+            score(nn.Sequential(model, Failing()), CANDIDATES)
+        assert torch.is_autocast_cache_enabled()
+    with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+        score(model, CANDIDATES)
+        assert not torch.is_autocast_cache_enabled()
+
+
+def test_an_exported_model_is_refused_in_our_words():
+    model = nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(CANDIDATES[0, 0].numel(), 3))
+    exported = torch.export.export(model, (CANDIDATES[0],)).module()
+    with pytest.raises(TypeError, match=r"evaluation mode.*Give the module that was exported"):
+        score(exported, CANDIDATES)
+
+
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_logits_are_found_in_any_output(kind):
     probs = score(Wrapped(OUTPUTS[kind]), CANDIDATES)

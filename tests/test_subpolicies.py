@@ -322,3 +322,31 @@ def test_part_of_a_bit_is_refused_on_reading():
 def test_replaying_nothing_is_refused():
     with pytest.raises(ValueError, match="at least one for each image, got E=0"):
         replay_drawn(IMAGES, drawn()[:, :0])
+
+
+def test_a_part_is_saved_without_the_rest(tmp_path):
+    many = expand(samples.images(3, 8, 8, 200), 8)[1]
+    for name, some in (("part", many[3:4]), ("whole", many)):
+        some.save(tmp_path / name)
+        assert SubPolicies.load(tmp_path / name).equal(some)
+    assert (tmp_path / "part").stat().st_size * 20 < (tmp_path / "whole").stat().st_size
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_is_described(name):
+    _, these = expand(IMAGES, 2, policies.Single(name, 1.0))
+    assert all(line.startswith(name) for line in these.describe())
+
+
+def test_json_that_was_read_already_is_refused():
+    with pytest.raises(TypeError, match="JSON text, got dict; give what `to_json` returned"):
+        SubPolicies.from_json(json.loads(drawn().to_json()))
+
+
+def test_where_operations_of_a_kind_are_applied():
+    these = drawn(candidates=40)
+    for name in OPERATIONS:
+        expected = these.applied & (these.operation == these.names.index(name))
+        assert torch.equal(these.applying(lambda this, name=name: this.name == name), expected)
+    nothing = expand(IMAGES, 2, policies.Identity())[1]
+    assert not bool(nothing.applying(lambda _: True).any())

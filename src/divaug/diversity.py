@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from divaug.checks import check_whole
+from divaug.fixed_point import BITS, LARGEST_SUM
 from divaug.selection import MAX_SUBSETS
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
 
 # What a probability may exceed 1 by when somebody has averaged or summed in half precision.
 _ROUNDING = 2.0**-7
+# Differences of probabilities that are made at once, so that they stay in a cache.
+_CHUNK = 1 << 19
 
 
 def variance_diversity(probs: Tensor) -> Tensor:
@@ -33,8 +36,8 @@ def variance_diversity(probs: Tensor) -> Tensor:
 
     Args:
         probs: `[...,S,D]`, the probability vectors of a set of S augmented images. That they are
-            none (but logits, say) is noticed on a CPU only: looking would make the host wait for
-            another device.
+            none (but logits, or sigmoids of many labels) is noticed on a CPU only: looking would
+            make the host wait for another device.
 
     Returns:
         float32 `[...]`, between 0 and `upper_bound(S, D)`.
@@ -96,7 +99,12 @@ def largest_diversity(probs: Tensor, num_selected: int) -> Tensor:
         return torch.full((len(probs),), torch.nan, dtype=torch.float64, device=probs.device)
     first, second, held = _pairs(E, S, probs.device)
     p = probs.to(torch.float32)
-    squared = (p.index_select(1, first) - p.index_select(1, second)).square().sum(-1)
+    # Few pairs at a time, all of them where that is little: E²/2 copies of a batch with a thousand
+    # classes take longer to write and read than to make.
+    chunk = max(1, _CHUNK // max(1, len(p) * p.shape[2]))
+    pairs = zip(first.split(chunk), second.split(chunk), strict=True)
+    parts = [(p.index_select(1, a) - p.index_select(1, b)).square().sum(-1) for a, b in pairs]
+    squared = torch.cat(parts, 1) if len(parts) > 1 else parts[0]
     # The mean squared distance from the mean, times S², is the sum over the pairs of a set.
     return (squared.double() @ held).amax(1) / S**2
 
@@ -170,7 +178,10 @@ def _check_tensors(**arguments: object) -> None:
 
 
 def _check_probabilities(probs: Tensor) -> None:
-    """Refuse numbers outside [0, 1]; what is not a number is the model's own trouble."""
+    """Refuse numbers outside [0, 1], and vectors that sum to more than rounding explains.
+
+    What is not a number is the model's own trouble.
+    """
     if not probs.numel():
         return
     low, high = (float(end) for end in probs.aminmax())
@@ -178,6 +189,13 @@ def _check_probabilities(probs: Tensor) -> None:
         raise ValueError(
             f"`probs` must hold probabilities in [0, 1], got {low:g} to {high:g}; turn logits into "
             "probabilities with logits.softmax(-1)."
+        )
+    most = float(probs.sum(-1, dtype=torch.float32).nan_to_num(0.0).max())
+    if most > LARGEST_SUM / 2**BITS:
+        raise ValueError(
+            f"`probs` must hold probability vectors, which sum to 1, got one that sums to {most:g};"
+            " of sigmoids p of many labels make vectors with torch.cat([p, 1 - p], -1) / "
+            "p.shape[-1]."
         )
 
 
@@ -215,7 +233,8 @@ def affinity(clean: Tensor, augmented: Tensor, labels: Tensor) -> Tensor:
             would make the host wait for another device.
 
     Returns:
-        A scalar, negative where augmentation moves images away from their class.
+        A scalar, negative where augmentation moves images away from their class; not a number
+        where a prediction is none.
     """
     meter = AffinityMeter()
     meter.update(clean, augmented, labels)
@@ -275,9 +294,16 @@ class AffinityMeter:
             )
         _check_labels(labels, D, "clean")
         views = augmented if augmented.ndim == 3 else augmented[:, None]
-        self.clean.update((clean.argmax(-1) == labels).to(torch.float32))
-        self.augmented.update((views.argmax(-1) == labels[:, None]).to(torch.float32))
+        self.clean.update(_right(clean, labels))
+        self.augmented.update(_right(views, labels[:, None]))
 
     def compute(self) -> Tensor:
         """Accuracy on augmented minus accuracy on clean images."""
         return self.augmented.compute() - self.clean.compute()
+
+
+def _right(predictions: Tensor, labels: Tensor) -> Tensor:
+    """1 where the largest prediction is the label's, else 0; not a number where one is none."""
+    right = (predictions.argmax(-1) == labels).to(torch.float32)
+    # To argmax what is not a number is the largest.
+    return right.masked_fill(predictions.isnan().any(-1), torch.nan)

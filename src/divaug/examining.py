@@ -112,7 +112,8 @@ def _check(network: nn.Module, num_candidates: int, num_selected: int, spaces: o
 def _shuffled(data: Dataset | ImageFiles, seed: int) -> Dataset | ImageFiles:
     """The training images in an order of chance: a batch of one class has other statistics."""
     labels = data.train_labels if isinstance(data, Dataset) else data.train.labels
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+    chance = torch.Generator("cpu").manual_seed(seed)
+    order = torch.randperm(len(labels), generator=chance, device="cpu")
     if isinstance(data, ImageFiles):
         return replace(data, train=data.train.take(order))
     return replace(data, train_images=data.train_images[order], train_labels=labels[order])

@@ -1,5 +1,7 @@
 """`expand`: every original image becomes E candidates (Algorithm 1, lines 1 to 6)."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -14,12 +16,13 @@ from divaug.own_operations import render_around_own
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
 from divaug.policies.checks import check_epoch
+from divaug.policies.schedule import needed_epoch
 from divaug.policies.table import Partners
 from divaug.randomness import Stream, check_index, check_seed, check_step
 from divaug.rendering import Renderer, draw, draw_in_kernel, render, render_in_kernels
 from divaug.subpolicies import SubPolicies, check_partners
 
-__all__ = ["check_pool", "expand", "renderer_for", "replay"]
+__all__ = ["check_default", "check_dtype", "check_pool", "expand", "renderer_for", "replay"]
 
 _UNIVERSAL = Uniform()
 _SIXTEEN = tuple(TABLE.values())
@@ -56,7 +59,8 @@ def expand(
             the bytes after the sub-policy.
         seed: decides every draw, together with `step` and `index`.
         index: int64 `[B]`, the samples' numbers in their dataset; None for 0 to B − 1.
-        step: the step or epoch; a number, or an integer tensor on the device.
+        step: the step or epoch; a number, or an integer tensor on the device. Without it every
+            call draws the same, so a loop that expands must count.
         epoch: what a policy that follows a schedule goes by.
         pool: uint8 `[N,C,H,W]` originals that SamplePairing draws its partner from, row i the
             sample of number i, which is not paired with itself; None for the batch.
@@ -78,7 +82,9 @@ def expand(
     originals = to_bytes(images).contiguous()
     num_candidates = _check_count(num_candidates)
     _check(policy, default, dtype, images.shape[1])
-    if epoch is not None:
+    if policy is not None and policy.needs_epoch:
+        epoch = needed_epoch(epoch, type(policy).__name__)
+    elif epoch is not None:
         epoch = check_epoch(epoch)
     when = check_step(step, images.device)
     stream = Stream(check_seed(seed), when, check_index(index, images.shape[0], images.device))
@@ -117,6 +123,9 @@ def replay(
 ) -> Tensor:
     """Apply sub-policies drawn before: the same pixels on any device.
 
+    Translations, Cutout's sides and its places are in pixels: on images of another size than those
+    that they were drawn for they mean something else.
+
     Args:
         images: uint8 `[B,C,H,W]`, the originals.
         subpolicies: `[B,E,K]`, on the device of `images`.
@@ -143,11 +152,30 @@ def replay(
             "with subpolicies.to(images.device)."
         )
     shared = _pool_for(pool, originals)
-    check_partners(
-        subpolicies.partner, len(shared), "pass the `pool` that `subpolicies` were drawn with."
-    )
-    run = renderer_for(subpolicies, backend)
-    return run(originals, subpolicies, None, None, shared, torch.uint8, False)
+    fitting = _fit(subpolicies, len(shared), (images.shape[2], images.shape[3]))
+    run = renderer_for(fitting, backend)
+    return run(originals, fitting, None, None, shared, torch.uint8, False)
+
+
+def _fit(subpolicies: SubPolicies, pool: int, size: tuple[int, int]) -> SubPolicies:
+    """The same without partners that nobody asks for; waits for the device.
+
+    Raises:
+        ValueError: a partner that the pool does not have, or a place outside of the images.
+    """
+    pairing = subpolicies.applying(lambda operation: operation.needs_partner)
+    partner = torch.where(pairing, subpolicies.partner, 0)
+    check_partners(partner, pool, "pass the `pool` that `subpolicies` were drawn with.")
+    placed = subpolicies.applying(lambda operation: operation.needs_center)
+    ends = torch.tensor(size, dtype=torch.int32, device=subpolicies.device)
+    outside = placed & ((subpolicies.center < 0) | (subpolicies.center >= ends)).any(-1)
+    if bool(outside.any()):
+        y, x = subpolicies.center[outside][0].tolist()
+        raise ValueError(
+            f"`subpolicies` place an operation at ({y}, {x}), outside of images of {size[0]}×"
+            f"{size[1]}; replay them on images of the size that they were drawn for."
+        )
+    return replace(subpolicies, partner=partner)
 
 
 def _check_count(num_candidates: object) -> int:
@@ -166,21 +194,36 @@ def _check(
     channels: int,
 ) -> None:
     check_policy(policy)
-    if default is not None and not isinstance(default, DefaultAugmentation):
-        raise TypeError(
-            "`default` must be a DefaultAugmentation such as default_augmentation.cifar10(), got "
-            f"{type(default).__name__}."
-        )
-    if dtype is not None and not isinstance(dtype, torch.dtype):
-        raise TypeError(f"`dtype` must be a torch.dtype, got {type(dtype).__name__}.")
+    check_default(default)
+    check_dtype(dtype)
     if dtype is not None and default is None:
         raise ValueError("`dtype` goes with `default`: without it candidates are uint8.")
-    if dtype is not None and not dtype.is_floating_point:
-        raise ValueError(f"`dtype` must be a float, got {dtype}: candidates are normalised.")
     if default is not None and len(default.mean) != channels:
         raise ValueError(
             f"`default` is for {len(default.mean)} channels, `images` have {channels}; give a "
             f"DefaultAugmentation(mean, std) with {channels} of each."
+        )
+
+
+def check_default(default: object) -> None:
+    """Refuse what is no default augmentation; None leaves it out."""
+    if default is not None and not isinstance(default, DefaultAugmentation):
+        raise TypeError(
+            "`default` must be a DefaultAugmentation, such as default_augmentation.cifar10(), or "
+            f"None, got {default!r}."
+        )
+
+
+def check_dtype(dtype: object) -> None:
+    """Refuse what finished images cannot be stored in; None leaves the choice."""
+    if dtype is None:
+        return
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError(f"`dtype` must be a torch.dtype such as torch.float32, got {dtype!r}.")
+    if not dtype.is_floating_point or dtype.itemsize < 2:
+        raise ValueError(
+            f"`dtype` must be a float of 16 bits or more, got {dtype}: the images returned are "
+            "normalised."
         )
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from divaug.checks import real, whole
+from divaug.checks import holds_integers, real, whole
 from divaug.compilation import check_eager, outside_graphs
 from divaug.constants import constant
 from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, place
-from divaug.expansion import renderer_for
+from divaug.expansion import check_default, renderer_for
 from divaug.operations.table import TABLE
 from divaug.randomness import Stream, check_index, check_seed, check_step
 from divaug.rendering import CHUNK_CANDIDATE_PIXELS
@@ -60,6 +60,7 @@ def follow(
         fill: what a mask has where no pixel of the image is, such as the class that a loss
             ignores.
         chosen: int64 `[B,S]`, which candidates to follow, such as `select` returns; None for all.
+            That there are no such candidates is noticed on a CPU only.
         step: see `default`.
         backend: "torch" or "triton" to force one; None to choose.
 
@@ -86,6 +87,7 @@ def follow(
     if default is not None:
         draws = default.draw(stream, subpolicies.shape[1], (masks.shape[-2], masks.shape[-1]))
     if chosen is not None:
+        _check_chosen(chosen, subpolicies)
         row = torch.arange(len(masks), device=masks.device)[:, None]
         subpolicies = subpolicies[row, chosen]
         draws = None if draws is None else draws.chosen(row, chosen)
@@ -175,11 +177,32 @@ def _check_drawn(subpolicies: object, default: object) -> None:
         raise TypeError("`subpolicies` must be the SubPolicies [B,E,K] that `expand` returned.")
     if not subpolicies.shape[1]:
         raise ValueError("`subpolicies` must hold at least one for each image, got E=0.")
-    if not isinstance(default, DefaultAugmentation | None):
-        raise TypeError(
-            "`default` must be the DefaultAugmentation that `expand` was given, or None, got "
-            f"{type(default).__name__}."
+    check_default(default)
+
+
+def _check_chosen(chosen: object, subpolicies: SubPolicies) -> None:
+    """Refuse what does not name candidates of each image; values are looked at on a CPU only."""
+    B, E = subpolicies.shape[:2]
+    if not isinstance(chosen, Tensor) or not holds_integers(chosen):
+        kind = chosen.dtype if isinstance(chosen, Tensor) else type(chosen).__name__
+        raise TypeError(f"`chosen` must be an integer tensor [B,S], got {kind}.")
+    if chosen.ndim != 2 or len(chosen) != B:
+        raise ValueError(
+            f"`chosen` must be [B,S] with B={B}, such as `select` returns, got "
+            f"{tuple(chosen.shape)}."
         )
+    if chosen.device != subpolicies.device:
+        raise ValueError(
+            f"`chosen` is on {chosen.device} and `subpolicies` on {subpolicies.device}; move it "
+            "there."
+        )
+    if chosen.device.type == "cpu" and chosen.numel():
+        low, high = (int(end) for end in chosen.aminmax())
+        if low < 0 or high >= E:
+            raise ValueError(
+                f"`chosen` must lie in [0, {E - 1}], the candidates of `subpolicies`, got {low} to "
+                f"{high}."
+            )
 
 
 def _check_masks(masks: object, count: int, device: torch.device) -> None:

@@ -37,7 +37,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     workers = [(module, mode) for module, mode in modes if _has_own(module, _TORCHS)]
     kept = _copies(module for module, _ in workers if _has_own(module, _HARMLESS))
     try:
-        model.eval()
+        _evaluate(model)
         for module, _ in modes:
             module.training = False  # also of one that does not pass it on
         yield
@@ -52,6 +52,16 @@ def evaluating(model: nn.Module) -> Iterator[None]:
                 module.training = mode
             for tensor, before in kept:
                 tensor.data.copy_(before)  # past autograd: the values are those it knows
+
+
+def _evaluate(model: nn.Module) -> None:
+    try:
+        model.eval()
+    except NotImplementedError as error:  # what torch.export made
+        raise TypeError(
+            f"`model` must have an evaluation mode, and {type(model).__name__} has none: {error} "
+            "Give the module that was exported."
+        ) from error
 
 
 def _has_own(module: nn.Module, others: tuple[str, ...]) -> bool:

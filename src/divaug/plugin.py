@@ -9,13 +9,15 @@ from torch import Tensor, nn
 from divaug.checks import check_whole
 from divaug.compilation import outside_graphs
 from divaug.default_augmentation import DefaultAugmentation
+from divaug.expansion import check_dtype
 from divaug.operations.checks import unknown_name
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
 from divaug.records import Record
 from divaug.scoring import check_model, dtype_of, score
 from divaug.selection import MAX_CANDIDATES, METHODS, select
-from divaug.source import Source, check_dtype, repeat_labels
+from divaug.source import Source, repeat_labels
+from divaug.subpolicies import SubPolicies
 
 __all__ = ["DivAug", "Record"]
 
@@ -24,7 +26,8 @@ class DivAug:
     """Augmentation that follows the model.
 
     For each image it draws E sub-policies, asks the model for its predictions, keeps the S
-    candidates whose predictions lie far apart, and repeats the label S times.
+    candidates whose predictions lie far apart, and repeats the label S times. While it asks, no
+    other thread may use the model; see `score`.
 
     Args:
         model: the network being trained, or any other; returns logits.
@@ -149,6 +152,14 @@ class DivAug:
             `[B·S,…]` in the order of the views; see `divaug.follow`.
         """
         return self.source.follow(masks, fill)
+
+    def kept(self) -> SubPolicies:
+        """The sub-policies `[B,S,K]` that made the views of the last call, in their order.
+
+        They can be printed, saved, and applied again with `divaug.replay`, which leaves out the
+        default augmentation.
+        """
+        return self.source.kept()
 
     def record(self) -> Record:
         """What was kept since the last `reset_record`; waits for the device."""

@@ -73,10 +73,12 @@ def check_index(index: Tensor | None, batch: int, device: torch.device) -> Tenso
     if index is None:
         return torch.arange(batch, device=device)
     if not isinstance(index, Tensor) or not holds_integers(index):
-        kind = index.dtype if isinstance(index, Tensor) else type(index).__name__
+        kind, remedy = type(index).__name__, "torch.as_tensor(index)"
+        if isinstance(index, Tensor):
+            kind, remedy = str(index.dtype), "index.long()"
         raise TypeError(
             f"`index` must be an integer tensor [B], got {kind}; convert whole numbers with "
-            "torch.as_tensor."
+            f"{remedy}."
         )
     if index.shape != (batch,):
         raise ValueError(

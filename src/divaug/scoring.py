@@ -25,13 +25,20 @@ def dtype_of(model: nn.Module) -> torch.dtype:
 
 @contextmanager
 def _nothing_cached() -> Iterator[None]:
-    """Neither read nor fill what `parametrize.cached` keeps: weights made here have no gradient."""
+    """Neither read nor fill the caches of weights that `parametrize.cached` and autocast keep.
+
+    Weights made here have no gradient, and modules that merge others into theirs to evaluate have
+    other weights here than where they train.
+    """
     enabled, cache = parametrize._cache_enabled, parametrize._cache
+    casts = torch.is_autocast_cache_enabled()
     parametrize._cache_enabled, parametrize._cache = 0, {}
+    torch.set_autocast_cache_enabled(False)
     try:
         yield
     finally:
         parametrize._cache_enabled, parametrize._cache = enabled, cache
+        torch.set_autocast_cache_enabled(casts)
 
 
 @contextmanager
@@ -75,11 +82,15 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     Modules with a `train` of their own are told of the mode and back, which takes a copy of their
     weights. An autocast context around the call is respected; the softmax is taken in float32.
     What a model keeps outside of its parameters and buffers (a counter in Python, say) stays as its
-    forward leaves it. Another thread that draws from torch's generators meanwhile may draw the same
-    numbers twice: give it a generator of its own.
+    forward leaves it.
+
+    No other thread may use the model meanwhile: it would find it in evaluation mode, so a thread
+    that prefetches batches must not augment them. One that draws from torch's generators meanwhile
+    may draw the same numbers twice: give it a generator of its own.
 
     Args:
-        model: any module that returns logits; also wrapped in DDP or compiled.
+        model: any module that returns logits; also compiled or wrapped in DDP. Compile before you
+            wrap, DDP(torch.compile(model)): scoring goes past DDP, and past what is around it.
         candidates: `[B,E,C,H,W]`; uint8 candidates are scaled to [0, 1], in the model's dtype.
         chunk_size: most candidates in one forward pass; None for all at once.
 

@@ -205,7 +205,8 @@ def select(
         method: "kmeans++" (the paper's), "uniform" (the random baseline, without replacement),
             "greedy" (always the farthest) or "exact" (the subset of largest Variance Diversity).
         seed: decides the draws, together with `step` and `index`.
-        step: the step or epoch; a number, or an integer tensor on the device.
+        step: the step or epoch; a number, or an integer tensor on the device. Without it every
+            call draws the same.
         index: int64 `[B]`, the samples' numbers; None for 0 to B − 1.
         backend: "torch" or "triton" to force one; None to choose.
 

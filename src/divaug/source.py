@@ -12,7 +12,7 @@ from torch.utils.data import get_worker_info
 
 from divaug.checks import check_whole
 from divaug.default_augmentation import DefaultAugmentation, plain
-from divaug.expansion import check_pool, expand
+from divaug.expansion import check_default, check_pool, expand
 from divaug.following import follow
 from divaug.kernels import check_backend
 from divaug.operations.checks import check_images
@@ -21,7 +21,7 @@ from divaug.randomness import check_seed
 from divaug.records import Record, Sums
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["Source", "check_batch", "check_dtype", "check_size", "repeat_labels"]
+__all__ = ["Source", "check_batch", "check_size", "repeat_labels"]
 
 
 # Steps are counted in int64.
@@ -30,7 +30,7 @@ _LAST_STEP = 2**63 - 1
 
 @dataclass(frozen=True, eq=False)
 class _Last:
-    """What masks need to follow the views of the last call.
+    """What the views of the last call were made from, for masks that follow them.
 
     Args:
         subpolicies: `[B,E,K]`.
@@ -70,7 +70,7 @@ class Source:
         channels_last: bool,
         backend: str | None,
     ) -> None:
-        _check_default(default)
+        check_default(default)
         check_backend(backend)
         check_pool(pool)
         self.policy = policy
@@ -167,6 +167,16 @@ class Source:
             backend=self.backend,
         ).flatten(0, 1)
 
+    def kept(self) -> SubPolicies:
+        """The sub-policies `[B,S,K]` behind the views of the last call."""
+        last = self._last
+        if last is None:
+            raise ValueError("nothing was augmented yet: call the augmenter first.")
+        if last.chosen is None:
+            return last.subpolicies
+        row = torch.arange(len(last.chosen), device=last.chosen.device)[:, None]
+        return last.subpolicies[row, last.chosen]
+
     def _sums_for(self, subpolicies: SubPolicies) -> Sums:
         """The totals, on the device of the sub-policies."""
         names = [operation.name for operation in subpolicies.operations]
@@ -216,9 +226,7 @@ class Source:
         if not isinstance(state, Mapping) or set(state) != {"step", "seed"}:
             held = sorted(state) if isinstance(state, Mapping) else type(state).__name__
             raise ValueError(f"the state must hold `step` and `seed`, got {held}.")
-        step = check_whole("step", state["step"], 0)
-        if step > _LAST_STEP:
-            raise ValueError(f"`step` must be at most {_LAST_STEP}, got {step}.")
+        step = check_whole("step", state["step"], 0, _LAST_STEP)
         self.seed = check_seed(state["seed"])
         self.step.fill_(step)
         self._last = None  # drawn with another step
@@ -230,19 +238,6 @@ def _scaled(channels: int) -> DefaultAugmentation:
     return plain((0.0,) * channels, (1.0,) * channels)
 
 
-def check_dtype(dtype: object) -> None:
-    """Refuse what finished images cannot be stored in; None leaves the choice."""
-    if dtype is None:
-        return
-    if not isinstance(dtype, torch.dtype):
-        raise TypeError(f"`dtype` must be a torch.dtype such as torch.float32, got {dtype!r}.")
-    if not dtype.is_floating_point or dtype.itemsize < 2:
-        raise ValueError(
-            f"`dtype` must be a float of 16 bits or more, got {dtype}: the images returned are "
-            "normalised."
-        )
-
-
 def _check_process() -> None:
     """Refuse workers of a loader: their copies of the step, and of a model, are not the loop's."""
     if get_worker_info() is not None:
@@ -251,14 +246,6 @@ def _check_process() -> None:
             "of its own and would draw the same in every epoch; call it where the model is "
             "trained, on the loader's batches (divaug.adapters.AugmentedLoader does), or draw in "
             "the worker with divaug.expand and a step that you give."
-        )
-
-
-def _check_default(default: object) -> None:
-    if default is not None and not isinstance(default, DefaultAugmentation):
-        raise TypeError(
-            "`default` must be a DefaultAugmentation, such as default_augmentation.cifar10(), or "
-            f"None, got {default!r}."
         )
 
 

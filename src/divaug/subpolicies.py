@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,16 @@ class SubPolicies:
     def __len__(self) -> int:
         return len(self.operation)
 
+    def applying(self, which: Callable[[Operation], bool]) -> Tensor:
+        """Where an operation of some kind is applied: bool `[...,K]`; waits for the device.
+
+        Args:
+            which: whether an operation is of that kind.
+        """
+        flags = torch.tensor([which(this) for this in self.operations], device=self.device)
+        found = flags[self.operation.clamp(min=0).long()]
+        return found & (self.operation >= 0) & self.applied
+
     def to(self, device: torch.device | str) -> "SubPolicies":
         """The same sub-policies on another device."""
         return self._map(lambda tensor: tensor.to(device))
@@ -156,6 +166,11 @@ class SubPolicies:
     @staticmethod
     def from_json(text: str, extra: Sequence[Operation] = ()) -> "SubPolicies":
         """Read what `to_json` wrote; `extra` holds operations of your own."""
+        if not isinstance(text, str | bytes | bytearray):
+            raise TypeError(
+                f"sub-policies must be JSON text, got {type(text).__name__}; give what `to_json` "
+                "returned."
+            )
         try:
             content = json.loads(text)
         except json.JSONDecodeError as error:
@@ -170,7 +185,9 @@ class SubPolicies:
 
     def save(self, path: str | Path) -> None:
         """Write tensors to a file (`torch.save` of plain tensors and names)."""
-        torch.save({"operations": list(self.names), **self.to("cpu").tensors()}, path)
+        # A part of a batch shares the memory of all of it, which torch would save.
+        own = {name: tensor.clone() for name, tensor in self.to("cpu").tensors().items()}
+        torch.save({"operations": list(self.names), **own}, path)
 
     @staticmethod
     def load(path: str | Path, extra: Sequence[Operation] = ()) -> "SubPolicies":

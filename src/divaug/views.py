@@ -9,10 +9,12 @@ from torch import Tensor
 from divaug.checks import check_whole
 from divaug.compilation import outside_graphs
 from divaug.default_augmentation import DefaultAugmentation
+from divaug.expansion import check_dtype
 from divaug.policies import Identity, Policy
 from divaug.policies.base import check_policy
 from divaug.records import Record
-from divaug.source import Source, check_dtype, repeat_labels
+from divaug.source import Source, repeat_labels
+from divaug.subpolicies import SubPolicies
 
 __all__ = ["Views"]
 
@@ -88,6 +90,10 @@ class Views:
     def follow(self, masks: Tensor, *, fill: float) -> Tensor:
         """Move masks as the images of the last call were moved; see `DivAug.follow`."""
         return self.source.follow(masks, fill)
+
+    def kept(self) -> SubPolicies:
+        """The sub-policies `[B,num_views,K]` of the last call; see `DivAug.kept`."""
+        return self.source.kept()
 
     def record(self) -> Record:
         """What was applied since the last `reset_record`; waits for the device."""

@@ -5,11 +5,25 @@ In a process of its own: what is kept between calls would otherwise be that of o
 
 import hashlib
 import sys
+import tempfile
+from pathlib import Path
 
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
-from divaug import DivAug, SubPolicies, affinity, default_augmentation, expand, score, select
+from divaug import (
+    DivAug,
+    SubPolicies,
+    affinity,
+    datasets,
+    default_augmentation,
+    expand,
+    follow,
+    replay,
+    score,
+    select,
+)
 from divaug.diversity import loss_diversity, variance_diversity
 from divaug.policies import (
     PBA,
@@ -77,6 +91,8 @@ def outputs() -> dict[str, Tensor]:
     again = DivAug(network, num_candidates=6, num_selected=3)
     again.source.load_record_state(augment.source.record_state())
     found["record"] = torch.tensor(list(again.record().operations.values()), device="cpu")
+    found["replay"] = replay(batch, augment.kept())
+    found["follow"] = follow(batch[:, 0], augment.kept(), fill=0)
     written = SubPolicies.from_json(drawn.to_json())
     found |= {f"{name} written": one for name, one in tensors_of(written)}
     found["variance diversity"] = variance_diversity(probs)
@@ -84,6 +100,24 @@ def outputs() -> dict[str, Tensor]:
     labels = torch.arange(6, device="cpu") % 5
     found["loss diversity"] = loss_diversity(logits, labels)
     found["affinity"] = torch.as_tensor(affinity(logits[:, 0], logits[:, 1], labels), device="cpu")
+    return found | of_files()
+
+
+def of_files() -> dict[str, Tensor]:
+    """What is read from files, whole and batch by batch, and what is examined with it."""
+    found: dict[str, Tensor] = {}
+    with tempfile.TemporaryDirectory() as place:
+        for i, image in enumerate(images()):
+            folder = Path(place) / f"class{i % 2}"
+            folder.mkdir(exist_ok=True)
+            Image.fromarray(image.permute(1, 2, 0).numpy()).save(folder / f"{i}.png")
+        whole = datasets.load(place, size=12)
+        found["folder"], found["folder's labels"] = whole.train_images, whole.train_labels
+        files = datasets.image_files(place)
+        for n, batch in enumerate(datasets.Stream(files.train, 2, size=12).epoch(1)):
+            found |= {f"stream {n} {name}": one for name, one in batch._asdict().items()}
+    shipped = datasets.load("fashion-mnist-small").subset(20)
+    found["shipped"], found["its labels"] = shipped.train_images, shipped.train_labels
     return found
 
 

@@ -12,7 +12,7 @@ from divaug.cli.options import Json, Threads, prepare_file
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Measure, after checking that what is measured is right.", rich_markup_mode=None
+    help="Measure speed, after checking that results are right.", rich_markup_mode=None
 )
 
 

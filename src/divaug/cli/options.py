@@ -46,7 +46,7 @@ Changes: TypeAlias = Annotated[
     ),
 ]
 Device: TypeAlias = Annotated[
-    str | None, typer.Option(help="cpu or cuda; a GPU where there is one.")
+    str | None, typer.Option(help="cpu or cuda; by default cuda where there is a GPU.")
 ]
 
 

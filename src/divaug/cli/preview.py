@@ -23,7 +23,7 @@ def preview(
     images: Annotated[list[Path], typer.Argument(help="Image files.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("preview.png"),
     space: Space = "paper",
-    magnitudes: Annotated[int, typer.Option(help="Magnitudes from 0 to 1 to show.")] = 5,
+    magnitudes: Annotated[int, typer.Option(help="How many magnitudes from 0 to 1 to show.")] = 5,
     candidates: Annotated[
         bool, typer.Option("--candidates", help="Show candidates, predictions and choice.")
     ] = False,

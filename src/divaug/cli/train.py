@@ -23,8 +23,8 @@ def train(
     recipe: Annotated[
         str | None,
         typer.Argument(
-            help="The recipe, like cifar10-wide-resnet-40-2-divaug; with --list, a part of names; "
-            "with --resume not needed.",
+            help="The recipe's name, like cifar10-wide-resnet-40-2-divaug. With --resume it is not "
+            "needed; with --list only names that contain it are shown.",
             show_default=False,
         ),
     ] = None,
@@ -33,7 +33,7 @@ def train(
         Path | None,
         typer.Option(
             help="An .npz file, a folder of images (class = folder), or the folder that datasets "
-            "lie in; by default the recipe's dataset, and for a run that goes on its own data."
+            "lie in. Default: the recipe's dataset; with --resume, the data the run began with."
         ),
     ] = None,
     changes: Annotated[
@@ -47,16 +47,21 @@ def train(
     ] = False,
     device: Device = None,
     seed: Annotated[
-        int | None, typer.Option(help="Decides every draw and the first weights.")
+        int | None,
+        typer.Option(help="Seed of weights, order and augmentation; by default the recipe's."),
     ] = None,
     eager: Annotated[
         bool, typer.Option("--eager", help="Do without compilation and CUDA graphs.")
     ] = False,
     listing: Annotated[
-        bool, typer.Option("--list", help="List the recipes instead, or those with RECIPE in them.")
+        bool, typer.Option("--list", help="List the recipes and train nothing.")
     ] = False,
     objective: Annotated[
-        str | None, typer.Option(help="supervised, uda or fixmatch; without a recipe, its own.")
+        str | None,
+        typer.Option(
+            help="What is minimised: supervised, uda or fixmatch. Without RECIPE, a recipe of that "
+            "objective is trained."
+        ),
     ] = None,
     labels: Annotated[
         int | None, typer.Option(help="How many labelled images there are beside unlabelled ones.")

@@ -82,7 +82,8 @@ def _read_batch(path: Path, labels_key: str) -> tuple[Tensor, Tensor]:
     if not isinstance(labels, list) or not all(type(label) is int for label in labels):
         raise ValueError(f"{path}: {labels_key!r} must be a list of whole numbers")
     # The array is read-only memory of the pickle; torch wants its own.
-    return torch.tensor(images).reshape(-1, *_IMAGE), torch.tensor(labels, dtype=torch.int64)
+    pixels = torch.tensor(images, device="cpu").reshape(-1, *_IMAGE)
+    return pixels, torch.tensor(labels, dtype=torch.int64, device="cpu")
 
 
 def _read_names(path: Path, key: str) -> tuple[str, ...]:

@@ -85,8 +85,8 @@ def shipped() -> Dataset:
 
 
 def _images(pixels: NDArray[np.uint8]) -> Tensor:
-    return torch.tensor(pixels).unsqueeze(1)
+    return torch.tensor(pixels, device="cpu").unsqueeze(1)
 
 
 def _labels(labels: NDArray[np.uint8]) -> Tensor:
-    return torch.tensor(labels, dtype=torch.int64)
+    return torch.tensor(labels, dtype=torch.int64, device="cpu")

@@ -206,7 +206,7 @@ def _list(folder: Path, present: Sequence[str], names: Sequence[str] | None = No
             raise ValueError(f"{folder / name} has no images; {remedy}, or remove the folder")
         paths += found
         labels += [label_of[name]] * len(found)
-    return Files(tuple(paths), torch.tensor(labels, dtype=torch.int64))
+    return Files(tuple(paths), torch.tensor(labels, dtype=torch.int64, device="cpu"))
 
 
 # Text throughout: a Path for each of a million files takes seconds.
@@ -250,7 +250,7 @@ def _split(root: Path, files: Files, fraction: float, seed: int) -> tuple[Files,
     """Hold out a share of each class, at least one image and never the last one."""
     if not 0 <= fraction < 1:
         raise ValueError(f"test_fraction must lie in [0, 1), got {fraction}")
-    held_out = torch.zeros(len(files), dtype=torch.bool)
+    held_out = torch.zeros(len(files), dtype=torch.bool, device="cpu")
     shuffled = permutation(len(files), seed, SPLIT)
     for label in torch.unique(files.labels).tolist() if fraction else ():
         members = shuffled[files.labels[shuffled] == label]

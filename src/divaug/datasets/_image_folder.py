@@ -77,7 +77,7 @@ def load_files(
 
 
 def _load(files: Files, like: Tensor, size: int | None) -> Tensor:
-    images = torch.empty(len(files), *like.shape, dtype=torch.uint8)
+    images = torch.empty(len(files), *like.shape, dtype=torch.uint8, device="cpu")
     for i, path in enumerate(files.paths):
         image = decode(path, size=size, channels=like.shape[0])
         if image.shape != like.shape:

@@ -21,9 +21,7 @@ _SHIFTS = (30, 27, 31)
 VISIT, SUBSET, SPLIT, STATISTICS, PARTNERS = range(5)
 
 
-def order(
-    num_images: int, *, seed: int, epoch: int, device: torch.device | str | None = None
-) -> Tensor:
+def order(num_images: int, *, seed: int, epoch: int, device: torch.device | str = "cpu") -> Tensor:
     """Return the order in which an epoch visits the images.
 
     Stateless: the same arguments give the same order on every device and in every process, and
@@ -47,7 +45,7 @@ def order(
     return permutation(num_images, seed, epoch, VISIT, device=device)
 
 
-def permutation(num: int, *key: int, device: torch.device | str | None = None) -> Tensor:
+def permutation(num: int, *key: int, device: torch.device | str = "cpu") -> Tensor:
     """Return the permutation of ``0 … num − 1`` that belongs to a key of integers."""
     count = whole(num)
     if count is None:

@@ -86,7 +86,7 @@ class Stream:
             worker_init_fn=_leave_ctrl_c,
             pin_memory=torch.cuda.is_available() if pin_memory is None else pin_memory,
             # Without a generator of its own the loader advances the global one at every epoch.
-            generator=torch.Generator().manual_seed(0),
+            generator=torch.Generator("cpu").manual_seed(0),
         )
         self._newest: object = None
 
@@ -103,7 +103,9 @@ class Stream:
         """
         self._batches.epoch, self._batches.start = epoch, start
         mine = self._newest = object()
-        for batch in self._loader:
+        with torch.device("cpu"):  # or torch draws a seed for its workers on the default device
+            batches = iter(self._loader)
+        for batch in batches:
             if isinstance(batch, _Unreadable):
                 raise ValueError(batch.message)
             yield StreamBatch(*batch)
@@ -190,7 +192,7 @@ class _Batches:
         return self.num_batches - self.start
 
     def __iter__(self) -> Iterator[list[int]]:
-        visit = torch.arange(self._num_images)
+        visit = torch.arange(self._num_images, device="cpu")
         if self._shuffle:
             visit = order(self._num_images, seed=self._seed, epoch=self.epoch)
         for batch in torch.split(visit, self._batch_size)[self.start : self.num_batches]:
@@ -208,6 +210,7 @@ def _collate(
         labels.append(sample.label)
         indices.append(sample.place)
     # Of a last batch with fewer images than processes, some get none.
-    stacked = torch.stack(images) if images else torch.empty((0, *shape), dtype=torch.uint8)
-    numbers = (torch.tensor(each, dtype=torch.int64) for each in (labels, indices))
+    nothing = torch.empty((0, *shape), dtype=torch.uint8, device="cpu")
+    stacked = torch.stack(images) if images else nothing
+    numbers = (torch.tensor(each, dtype=torch.int64, device="cpu") for each in (labels, indices))
     return StreamBatch(stacked, *numbers)

@@ -121,7 +121,7 @@ def draw_schedule(
         The tensors of `SubPolicies` in their order, `[B,E,2]`.
     """
     B, device = stream.index.shape[0], stream.index.device
-    when = needed_epoch(epoch)
+    when = needed_epoch(epoch, "PBA")
     integers, floats, segment_of_epoch = schedule
     drawn = sub_policies(B, candidates, MOST_OPERATIONS, device)
     if not B * candidates:

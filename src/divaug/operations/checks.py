@@ -1,14 +1,14 @@
 """What `apply` accepts, and the sentences that say so."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
 from divaug.checks import holds_integers, real
 from divaug.operations.further import EVERY
-from divaug.operations.table import OPERATIONS
+from divaug.operations.table import OPERATIONS, Operation
 
 __all__ = [
     "FLOAT_DTYPES",
@@ -190,10 +190,15 @@ def _check_range(name: str, values: Tensor, side: int) -> None:
         )
 
 
+def _needing(ids: Tensor, what: Callable[[Operation], bool]) -> Tensor:
+    """Whose operation needs something: `[B]`."""
+    return torch.tensor([what(this) for this in EVERY.values()], device=ids.device)[ids]
+
+
 def check_center(center: Tensor | None, ids: Tensor, height: int, width: int) -> Tensor | None:
     """The places [B,2] of Cutout, checked where Cutout is used."""
-    cut = ids == OPERATIONS.index("Cutout")
-    if not bool(cut.any()):
+    placed = _needing(ids, lambda operation: operation.needs_center)
+    if not bool(placed.any()):
         return None
     if center is None:
         raise ValueError("`center` is missing: Cutout needs an integer tensor [B,2] of (y, x).")
@@ -206,7 +211,7 @@ def check_center(center: Tensor | None, ids: Tensor, height: int, width: int) ->
         )
     places = center.to(device=ids.device, dtype=torch.int64)
     size = torch.tensor([height, width], device=ids.device)
-    outside = cut & ((places < 0) | (places >= size)).any(1)
+    outside = placed & ((places < 0) | (places >= size)).any(1)
     if bool(outside.any()):
         y, x = places[outside][0].tolist()
         raise ValueError(
@@ -217,7 +222,7 @@ def check_center(center: Tensor | None, ids: Tensor, height: int, width: int) ->
 
 def check_partner(partner: Tensor | None, images: Tensor, ids: Tensor) -> Tensor | None:
     """The second images of SamplePairing, checked where SamplePairing is used."""
-    if not bool((ids == OPERATIONS.index("SamplePairing")).any()):
+    if not bool(_needing(ids, lambda operation: operation.needs_partner).any()):
         return None
     if partner is None:
         raise ValueError(

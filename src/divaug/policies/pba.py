@@ -83,7 +83,7 @@ class PBA(Policy):
         epoch: int | Tensor | None = None,
     ) -> SubPolicies:
         """Draw `candidates` sub-policies for every sample at that epoch: `[B,E,2]`."""
-        when = needed_epoch(epoch)
+        when = needed_epoch(epoch, "PBA")
         *tables, segment_of_epoch = self.schedule(*size, stream.index.device)
         last = len(segment_of_epoch) - 1
         when = torch.as_tensor(when, device=stream.index.device).clamp(0, last)

@@ -27,12 +27,12 @@ class Schedule(NamedTuple):
     segment_of_epoch: Tensor
 
 
-def needed_epoch(epoch: int | Tensor | None) -> int | Tensor:
-    """The epoch, which a schedule cannot do without.
+def needed_epoch(epoch: int | Tensor | None, policy: str) -> int | Tensor:
+    """The epoch, which a policy of that name cannot do without.
 
     Raises:
         ValueError: there is none, or it is no number of an epoch.
     """
     if epoch is None:
-        raise ValueError("PBA is a schedule: pass `epoch`, the number of the current epoch.")
+        raise ValueError(f"{policy} is a schedule: pass `epoch`, the number of the current epoch.")
     return check_epoch(epoch)

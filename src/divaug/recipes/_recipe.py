@@ -55,8 +55,8 @@ class Recipe:
         test_fraction: share of each class held out for testing, where a folder of images has no
             test part of its own.
         objective: a name of `divaug.objectives`; what is minimised.
-        labels: labelled images, a balanced choice; 0 for all. This and the next seven are for
-            objectives with unlabelled images.
+        labels: labelled images, a balanced choice; 0 for all. This, `epoch_steps` and all from
+            `unlabelled_batch_size` to `ema_decay` are for objectives with unlabelled images.
         unlabelled_batch_size: unlabelled originals a step, over all processes.
         unlabelled_weight: of the loss on unlabelled images.
         temperature: of the sharpened prediction.

@@ -33,4 +33,4 @@ def rate_at(recipe: Recipe, step: int, total_steps: int) -> float:
         >>> [round(rate_at(recipe("demo-default"), step, 4), 6) for step in (0, 2, 4)]
         [0.1, 0.05, 0.0]
     """
-    return float(rates(recipe, torch.tensor(step), total_steps))
+    return float(rates(recipe, torch.tensor(step, device="cpu"), total_steps))
