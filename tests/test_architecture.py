@@ -19,6 +19,7 @@ SOURCE = Path(divaug.__file__).parent
 # The way of the data: a stage imports only what stands before it (or its own package).
 STAGES = (
     ("checks",),
+    ("names",),
     ("compilation",),
     ("modes",),
     ("buffers",),

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from divaug.default_augmentation import DefaultAugmentation, plain
-from divaug.operations.checks import unknown_name
+from divaug.names import unknown_name
 from divaug.plugin import DivAug
 from divaug.policies import (
     PBA,

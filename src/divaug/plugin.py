@@ -10,7 +10,7 @@ from divaug.checks import check_whole
 from divaug.compilation import outside_graphs
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.expansion import check_dtype
-from divaug.operations.checks import unknown_name
+from divaug.names import unknown_name
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
 from divaug.records import Record

@@ -20,7 +20,7 @@ from divaug import kernels
 from divaug.checks import whole
 from divaug.compilation import outside_graphs
 from divaug.fixed_point import LARGEST_SUM
-from divaug.operations.checks import unknown_name
+from divaug.names import unknown_name
 from divaug.products import products_and_sums
 from divaug.randomness import Purpose, Stream, check_index, check_seed, check_step
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from divaug.operations.checks import unknown_name
+from divaug.names import unknown_name
 from divaug.operations.further import EVERY
 from divaug.operations.table import TABLE, Operation
 

@@ -118,8 +118,8 @@ def step(
     from divaug import recipes
     from divaug.benchmarks import semi_step
     from divaug.benchmarks import step as benchmark
+    from divaug.names import unknown_name
     from divaug.objectives import OBJECTIVES
-    from divaug.operations.checks import unknown_name
 
     if objective not in OBJECTIVES:
         raise ValueError(unknown_name("objective", objective, tuple(OBJECTIVES)))

@@ -1,6 +1,5 @@
 """Datasets by name."""
 
-import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from divaug.datasets._image_folder import image_folder
 from divaug.datasets._imagenet import imagenet
 from divaug.datasets._npz import npz
 from divaug.datasets._svhn import svhn
+from divaug.names import unknown_name
 
 
 class Loader(Protocol):
@@ -91,7 +91,7 @@ def load(
         >>> load("cifar11")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        ValueError: unknown dataset 'cifar11'; nearest: cifar10, cifar100; known: cifar10, ...
+        ValueError: unknown dataset 'cifar11'. Did you mean 'cifar10'? Known: cifar10, ...
     """
     path = Path(name_or_path)
     if (load_named := _named(name_or_path)) is not None:
@@ -125,9 +125,5 @@ def _plain(name: str) -> str:
 
 
 def _unknown(name: str) -> str:
-    near = difflib.get_close_matches(name.lower(), DATASETS, n=2)
-    nearest = f"nearest: {', '.join(near)}; " if near else ""
-    return (
-        f"unknown dataset {name!r}; {nearest}known: {', '.join(DATASETS)}; "
-        "or give the path of an .npz file or a folder"
-    )
+    known = unknown_name("dataset", name, tuple(DATASETS))
+    return f"{known} Or give the path of an .npz file or a folder of images."

@@ -12,7 +12,7 @@ from divaug.expansion import expand
 from divaug.figures.candidates import Choice
 from divaug.figures.canvas import fit_square
 from divaug.models import build
-from divaug.operations.checks import unknown_name
+from divaug.names import unknown_name
 from divaug.policies import Uniform
 from divaug.scoring import score
 from divaug.selection import select

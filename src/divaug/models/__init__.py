@@ -7,12 +7,13 @@ checks the arguments and draws the weights from a seed. All networks take normal
 
 from __future__ import annotations
 
-import difflib
-from numbers import Integral
 from typing import Protocol
 
 import torch
 from torch import nn
+
+from divaug.checks import check_whole
+from divaug.names import unknown_name
 
 from .pyramidnet import pyramidnet_272
 from .resnet import resnet_18, resnet_50, tiny_resnet_8
@@ -58,8 +59,7 @@ def build(name: str, num_classes: int, in_channels: int = 3, *, seed: int = 0) -
         A network in training mode.
 
     Raises:
-        TypeError: a number that is not a whole one.
-        ValueError: an unknown name, or a number out of range.
+        ValueError: an unknown name, or a number that is not a whole one or out of range.
 
     Example:
         >>> network = build("tiny-resnet-8", num_classes=10, in_channels=1)
@@ -67,13 +67,9 @@ def build(name: str, num_classes: int, in_channels: int = 3, *, seed: int = 0) -
         torch.Size([2, 10])
     """
     constructor = _find(name)
-    for argument, value in (("num_classes", num_classes), ("in_channels", in_channels)):
-        _check_whole(argument, value)
-        if value < 1:
-            raise ValueError(f"{argument} must be 1 or more, got {value}")
-    _check_whole("seed", seed)
-    if not 0 <= seed < 2**63:
-        raise ValueError(f"seed must lie between 0 and 2**63 - 1, got {seed}")
+    num_classes = check_whole("num_classes", num_classes, 1)
+    in_channels = check_whole("in_channels", in_channels, 1)
+    seed = check_whole("seed", seed, 0, 2**63 - 1)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         network = constructor(num_classes, in_channels)
@@ -81,14 +77,7 @@ def build(name: str, num_classes: int, in_channels: int = 3, *, seed: int = 0) -
     return network
 
 
-def _check_whole(argument: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{argument} must be a whole number, such as 10, got {value!r}")
-
-
 def _find(name: str) -> Constructor:
     if isinstance(name, str) and name in MODELS:
         return MODELS[name]
-    nearest = difflib.get_close_matches(str(name).lower(), MODELS, n=1)
-    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
-    raise ValueError(f"no network is named {name!r}; {hint}known names: {', '.join(MODELS)}")
+    raise ValueError(unknown_name("network", name, tuple(MODELS)))

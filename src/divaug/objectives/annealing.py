@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from divaug.names import unknown_name
 from divaug.objectives.consistency import in_single
-from divaug.operations.checks import unknown_name
 
 __all__ = ["ANNEALING", "annealed_cross_entropy", "annealing_threshold"]
 

@@ -1,12 +1,12 @@
 """What `apply` accepts, and the sentences that say so."""
 
-import difflib
 from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
 from divaug.checks import holds_integers, real
+from divaug.names import unknown_name
 from divaug.operations.further import EVERY
 from divaug.operations.table import OPERATIONS, Operation
 
@@ -18,21 +18,12 @@ __all__ = [
     "check_images",
     "check_partner",
     "operation_ids",
-    "unknown_name",
 ]
 
 FLOAT_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 #: Up to here every coordinate of the widest shear and translation fits Pillow's 16.16 fixed point;
 #: beyond it Pillow changes to another arithmetic.
 MAX_SIDE = 8192
-
-
-def unknown_name(kind: str, name: object, known: tuple[str, ...]) -> str:
-    """Sentence for a name that is not in a table: the nearest one and all of them."""
-    folded = {entry.lower(): entry for entry in known}
-    near = difflib.get_close_matches(str(name).lower(), list(folded), n=1, cutoff=0.6)
-    hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
-    return f"unknown {kind} {name!r}.{hint} Known: {', '.join(known)}."
 
 
 def check_images(images: object, name: str = "images") -> Tensor:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from divaug.data_files import read_data
-from divaug.operations.checks import unknown_name
+from divaug.names import unknown_name
 
 __all__ = [
     "NO_MAGNITUDE",

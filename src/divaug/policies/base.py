@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from divaug.operations.checks import unknown_name
+from divaug.names import unknown_name
 from divaug.operations.further import FURTHER
 from divaug.operations.table import Operation
 from divaug.policies.table import Entry, Partners, PolicyTable, compile_table, draw

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from divaug.checks import check_whole, holds_integers
-from divaug.operations.checks import unknown_name
+from divaug.names import unknown_name
 from divaug.operations.further import EVERY
 from divaug.operations.magnitude import Range, Side
 from divaug.operations.table import Operation

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from divaug.augmenters import AUGMENTERS
 from divaug.models import MODELS
+from divaug.names import unknown_name
 from divaug.objectives import ANNEALING, OBJECTIVES
-from divaug.operations.checks import unknown_name
 from divaug.operations.magnitude import space_of
 from divaug.recipes._curves import CURVES
 from divaug.selection import MAX_CANDIDATES

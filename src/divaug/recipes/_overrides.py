@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from divaug.names import unknown_name
 from divaug.objectives import OBJECTIVES
-from divaug.operations.checks import unknown_name
 from divaug.recipes._recipe import Recipe
 from divaug.recipes._semi_supervised import warmup_with
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from divaug.names import unknown_name
 from divaug.objectives import OBJECTIVES
-from divaug.operations.checks import unknown_name
 from divaug.recipes._checks import check_recipe, check_type
 
 __all__ = ["Recipe"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from divaug.augmenters import AUGMENTERS
-from divaug.operations.checks import unknown_name
+from divaug.names import unknown_name
 from divaug.recipes._recipe import Recipe
 from divaug.recipes._semi_supervised import FAMILIES, semi_supervised_recipes
 

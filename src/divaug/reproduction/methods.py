@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from divaug.operations.checks import unknown_name
+from divaug.names import unknown_name
 from divaug.recipes import Recipe
 
 __all__ = [

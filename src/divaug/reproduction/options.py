@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from divaug import recipes
-from divaug.operations.checks import unknown_name
+from divaug.names import unknown_name
 from divaug.recipes import FAMILIES, LABELS, ROWS, Recipe
 from divaug.reproduction.identity import NEUTRAL
 from divaug.training.progress import counted

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from divaug.operations.checks import unknown_name
+from divaug.names import unknown_name
 from divaug.reproduction.targets import (
     affinity,
     choice,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from divaug.operations.checks import unknown_name
+from divaug.names import unknown_name
 from divaug.recipes import Recipe
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.jobs import Job, TrainJob
