@@ -1,12 +1,15 @@
 """Benchmarks: their gates close, their measures measure, their tables say what was measured."""
 
+import contextlib
 import json
+import warnings
 
 import pytest
 import torch
 
 from divaug import expand
 from divaug.benchmarks import harness, operations, pillow_loop, selection
+from divaug.benchmarks.device import waits_forbidden
 from divaug.benchmarks.operations import Case, Work
 from divaug.benchmarks.pillow_pipeline import finish_loop, finishes_of
 from divaug.default_augmentation import cifar10
@@ -155,3 +158,21 @@ def test_without_scikit_learn_the_comparison_says_so(monkeypatch):
     monkeypatch.setattr(selection.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(ValueError, match="pip install scikit-learn"):
         selection.measure()
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_waiting_is_forbidden_for_the_block_alone(before, monkeypatch):
+    modes = [before]
+
+    def put(mode):
+        if len(modes) == 1:  # torch says so once in a process; here a warning is an error
+            warnings.warn("Synchronization debug mode is a prototype feature", stacklevel=2)
+        modes.append(mode)
+
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: modes[-1])
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", put)
+    with waits_forbidden():
+        assert modes[-1] == "error"
+    with contextlib.suppress(KeyError), waits_forbidden():
+        raise KeyError
+    assert modes == [before, "error", before, "error", before]

@@ -2,15 +2,31 @@
 
 import itertools
 import math
+import warnings
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from divaug import affinity, diversity, loss_diversity, variance_diversity
 from divaug.diversity import AffinityMeter, Mean, kept_by_chance, largest_diversity, upper_bound
 from tests.reference import kmeanspp_loops as loops
+
+
+class Sizes(TorchDispatchMode):
+    """Notes how many numbers each selection by an index makes."""
+
+    def __init__(self, taken):
+        super().__init__()
+        self.taken = taken
+
+    def __torch_dispatch__(self, function, _types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if function is torch.ops.aten.index_select.default:
+            self.taken.append(result.numel())
+        return result
 
 
 def probabilities(*shape, seed=0, sharpness=3.0):
@@ -93,7 +109,12 @@ def test_the_largest_diversity_does_not_depend_on_how_many_pairs_are_made_at_onc
     probs = probabilities(6, 7, 9)
     whole = largest_diversity(probs, 3)
     monkeypatch.setattr(diversity, "_CHUNK", at_once)
-    assert torch.equal(largest_diversity(probs, 3), whole)
+    taken = []
+    with Sizes(taken):
+        assert torch.equal(largest_diversity(probs, 3), whole)
+    # One pair of all images at least; never more numbers than are to be made.
+    assert 0 < max(taken) <= max(at_once, 6 * 9)
+    assert len(taken) == 2 * -(-21 // max(1, at_once // (6 * 9)))
 
 
 def test_the_largest_of_too_many_choices_is_not_a_number():
@@ -224,13 +245,21 @@ def test_what_a_model_can_predict_is_no_error():
     rounded = torch.tensor([[1 + 2**-7, 0.0], [1 + 2**-7, 0.0]], dtype=torch.bfloat16)
     assert float(variance_diversity(rounded)) == 0
     assert variance_diversity(torch.tensor([[math.nan, 0.5], [0.5, 0.5]])).isnan()
+    assert variance_diversity(torch.tensor([[math.nan, 0.5], [3.0, 4.0]])).isnan()
     assert variance_diversity(torch.zeros(0, 2, 3)).shape == (0,)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # torch warns of numbers taken out of a graph
+        variance_diversity(torch.eye(2, requires_grad=True)).sum().backward()
 
 
 def test_sigmoids_of_many_labels_are_no_probabilities():
     labels = torch.tensor([[[1.0] * 20, [0.0] * 20]])
     with pytest.raises(ValueError, match=r"sums to 20; of sigmoids p .*torch.cat"):
         variance_diversity(labels)
+    for dtype in (torch.float32, torch.float16):
+        variance_diversity(torch.full((2, 100), 0.0106, dtype=dtype))  # sums to 1.06
+        with pytest.raises(ValueError, match=r"sums to 1\.0[67]"):
+            variance_diversity(torch.full((2, 100), 0.0107, dtype=dtype))
     vectors = torch.cat([labels, 1 - labels], -1) / labels.shape[-1]
     assert 0 < float(variance_diversity(vectors)) <= upper_bound(2, 40)
 

@@ -11,7 +11,8 @@ from torch.utils._pytree import tree_leaves
 
 from divaug import SubPolicies, expand, expansion, policies, rendering, replay
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
-from divaug.operations import OPERATIONS, apply
+from divaug.operations import OPERATIONS, Operation, apply
+from divaug.operations.magnitude import Range
 from divaug.views import Views
 from tests.reference import samples
 
@@ -374,6 +375,48 @@ def test_a_place_outside_of_the_images_is_refused():
         replay(turned, drawn)
     idle = dataclasses.replace(drawn, applied=torch.zeros_like(drawn.applied))
     assert torch.equal(replay(turned, idle)[:, 0], turned)
+
+
+@pytest.mark.parametrize("place", [(16, 0), (0, 12), (-1, 0), (0, -1)])
+def test_places_begin_at_0_and_end_before_the_size(place):
+    _, drawn = expand(IMAGES, 1, policies.Single("Cutout", 1.0))
+    put = dataclasses.replace(drawn, center=torch.zeros_like(drawn.center))
+    put.center[3, 0, 0] = torch.tensor([15, 11])
+    replay(IMAGES, put)
+    put.center[3, 0, 0] = torch.tensor(place)
+    with pytest.raises(
+        ValueError, match=rf"at \({place[0]}, {place[1]}\), outside of images of 16"
+    ):
+        replay(IMAGES, put)
+
+
+def _marks(images, _argument, center, partner):
+    """A pixel at a place, and beside it one of the partner."""
+    marked = images.clone()
+    rows = torch.arange(len(images))
+    marked[rows, :, center[:, 0], center[:, 1]] = partner[:, :, 0, 0]
+    return marked
+
+
+def test_operations_of_ones_own_see_places_and_partners_that_there_are():
+    """Also of images that they are not applied to: on a GPU they are shown all."""
+    mark = Operation("Mark", _marks, needs_center=True, needs_partner=True)
+    policy = policies.Uniform(extra=((mark, Range(0.0, 0.0, "none")),), exclude=tuple(OPERATIONS))
+    _, drawn = expand(IMAGES, 8, policy, pool=POOL)
+    small = IMAGES[:, :, :8, :6]
+    inside = (drawn.center < torch.tensor([8, 6])).all(-1)
+    fitting = dataclasses.replace(
+        drawn,
+        applied=inside & (drawn.partner < len(small)),
+    )
+    assert not bool(inside.all())
+    found = expansion._fit(fitting, len(small), (8, 6))
+    assert bool((found.center < torch.tensor([8, 6])).all())
+    assert int(found.partner.max()) < len(small)
+    assert torch.equal(replay(small, fitting), replay(small, found))
+    for wrong in (inside, drawn.partner < len(small)):
+        with pytest.raises(ValueError, match=r"outside of images of 8×6|pass the `pool`"):
+            replay(small, dataclasses.replace(drawn, applied=wrong))
 
 
 def test_whoever_needs_the_epoch_is_not_drawn_without():

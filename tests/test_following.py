@@ -499,8 +499,9 @@ def test_something_else_than_sub_policies(wrong):
 @pytest.mark.parametrize(("chosen", "error", "message"), [
     ([[0]] * 6, TypeError, "integer tensor .B,S., got list"),
     (torch.zeros(6, 1), TypeError, "got torch.float32"),
-    (torch.zeros(6, dtype=torch.int64), ValueError, r"\[B,S\] with B=6, .* got \(6,\)"),
-    (torch.zeros(1, 2, dtype=torch.int64), ValueError, r"with B=6, .* got \(1, 2\)"),
+    (torch.zeros(6, dtype=torch.int64), ValueError, r"\[B,S\] with B=6 and .* got \(6,\)"),
+    (torch.zeros(1, 2, dtype=torch.int64), ValueError, r"with B=6 and .* got \(1, 2\)"),
+    (torch.zeros(6, 0, dtype=torch.int64), ValueError, r"S ≥ 1, .* got \(6, 0\)"),
     (torch.full((6, 1), -1), ValueError, r"lie in \[0, 3\], .* got -1 to -1"),
     (torch.full((6, 1), 4), ValueError, "got 4 to 4"),
     (torch.zeros(6, 1, dtype=torch.int64, device="meta"), ValueError, "on meta and .* on cpu"),
@@ -509,6 +510,18 @@ def test_a_choice_that_names_no_candidates(chosen, error, message):
     _, subpolicies = expand(IMAGES, 4)
     with pytest.raises(error, match=message):
         follow(SIX, subpolicies, fill=IGNORED, chosen=chosen)
+
+
+@pytest.mark.parametrize("dtype", [
+    torch.uint8, torch.int8, torch.int16, torch.int32, torch.uint16, torch.uint32, torch.uint64,
+], ids=str)  # fmt: skip
+def test_a_choice_of_any_width(dtype):
+    _, subpolicies = expand(IMAGES, len(IMAGES))
+    chosen = torch.tensor([[1, 0]] * len(IMAGES))
+    expected = follow(SIX, subpolicies, fill=IGNORED, chosen=chosen)
+    assert torch.equal(follow(SIX, subpolicies, fill=IGNORED, chosen=chosen.to(dtype)), expected)
+    nothing = follow(SIX[:0], subpolicies[:0], fill=IGNORED, chosen=chosen[:0].to(dtype))
+    assert nothing.shape == (0, 2, *SIX.shape[1:])
 
 
 def test_other_arguments_that_are_none():

@@ -31,6 +31,7 @@ from tests.reference.small_models import network, same, state
 
 IMAGES = samples.images(3, 12, 12, 6)
 LABELS = torch.tensor([4, 0, 3, 1, 2, 0])
+PAIRS = policies.Single("SamplePairing", 1.0)
 GEOMETRIC = ("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate")
 
 
@@ -585,3 +586,18 @@ def test_what_made_the_views_can_be_asked_for_and_replayed(make):
         assert torch.equal((views * 255).round().to(torch.uint8), again)
     with pytest.raises(ValueError, match="nothing was augmented yet"):
         copy.deepcopy(augment).kept()
+
+
+@pytest.mark.parametrize("make", [
+    lambda pool: DivAug(network(5), 8, 3, pool=pool), lambda pool: Views(PAIRS, pool=pool),
+])  # fmt: skip
+def test_what_made_the_views_needs_the_pool_that_they_were_paired_from(make):
+    pool = samples.images(3, 12, 12, 40, "pool")
+    augment = make(pool)
+    views, _ = augment(IMAGES)
+    kept = augment.kept()
+    again = replay(IMAGES, kept, pool=pool).flatten(0, 1)
+    assert torch.equal((views * 255).round().to(torch.uint8), again)
+    before = kept.clone()
+    augment.source._last.subpolicies.argument.zero_()  # as a graph does that is replayed
+    assert kept.equal(before)

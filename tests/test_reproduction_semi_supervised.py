@@ -240,9 +240,9 @@ def test_the_papers_claims_are_judged_seed_by_seed(tmp_path):
     save(tmp_path, made_semi_run("divaug", 20, 0.94, "uda-paper-4000"))
     few, some, many, trend = verdicts(tmp_path)
     confined = "after 20,000 steps, not 200,000"
-    assert few == (f"yes, {confined}", "less by +2.00 ± 0.10 points after 20,000 steps, n = 3")
+    assert few == (f"yes, {confined}", "2.00 ± 0.10 points less after 20,000 steps, n = 3")
     assert some == (NOT_RUN, "")
-    assert many == (f"undecided, {confined}", "less by -1.00 points after 20,000 steps, n = 1")
+    assert many == (f"undecided, {confined}", "1.00 points more after 20,000 steps, n = 1")
     assert trend == (
         f"undecided, {confined}",
         "1,000 labels: +2.00 (n = 3), 4,000 labels: -1.00 (n = 1); after 20,000 steps",
@@ -271,10 +271,10 @@ def test_a_verdict_is_not_taken_for_one_at_the_papers_length(tmp_path):
         "200,000 steps)"
     }
     assert [(row["holds"], row["numbers"]) for row in found] == [
-        ("yes", "less by +0.11 ± 0.01 points after 200,000 steps, n = 3"),
+        ("yes", "0.11 ± 0.01 points less after 200,000 steps, n = 3"),
         (
             "yes, after 20,000 steps, not 200,000",
-            "less by +0.11 ± 0.01 points after 20,000 steps, n = 3",
+            "0.11 ± 0.01 points less after 20,000 steps, n = 3",
         ),
     ]
 
@@ -302,8 +302,8 @@ def test_plain_randaugment_is_told_beside_a_claim_and_decides_none(tmp_path):
         save(tmp_path, made_semi_run(BASE, 20, 0.93, seed=seed))
     assert verdicts(tmp_path)[0] == (
         "no, after 20,000 steps, not 200,000",
-        "less by -1.00 ± 0.10 points after 20,000 steps, n = 3; "
-        "less than plain RandAugment by +2.00 ± 0.10 points, n = 3",
+        "1.00 ± 0.10 points more after 20,000 steps, n = 3; "
+        "than plain RandAugment 2.00 ± 0.10 points less, n = 3",
     )
 
 

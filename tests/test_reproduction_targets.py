@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import html
 import json
 import shutil
 import statistics
@@ -115,6 +116,8 @@ def test_a_target_ends_in_tables_figures_and_a_page(name, work, done):
         assert ET.parse(folder / f"{figure}.svg").getroot().tag.endswith("svg")
         assert (folder / f"{figure}.png").stat().st_size > 5_000
     page = (folder / "index.html").read_text()
+    assert TARGETS[name].about
+    assert f"<p>{html.escape(TARGETS[name].about)}</p>".replace("&#x27;", "&#39;") in page
     assert page.count("data:image/png;base64,") == len(FIGURES[name])
     assert "http" not in page.replace('http-equiv="', "")
     assert "<script" not in page
@@ -311,7 +314,7 @@ def examined(epochs, seed=0, shift=0.0, images=1000):
 
 def test_networks_of_one_age_are_summed_up_and_the_oldest_are_drawn():
     records = [
-        examined(100), examined(100, 1, 0.02), examined(200, shift=0.04), examined(200, 1, 0.04, 50)
+        examined(100, 1, 0.02), examined(100), examined(200, shift=0.04), examined(200, 1, 0.04, 50)
     ]  # fmt: skip
     store = Store(examinations={one.hash: one for one in records})
     outcome = TARGETS["choice"].outcome(Options(), store)

@@ -14,7 +14,7 @@ from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, TRAIN_IMAGES, Optio
 from divaug.reproduction.records import CostRecord
 from divaug.reproduction.store import Store, read_store, save
 from divaug.reproduction.targets import TARGETS
-from divaug.reproduction.targets.equal_epochs import epochs_at_equal_cost
+from divaug.reproduction.targets.equal_epochs import COMPARED, epochs_at_equal_cost
 from divaug.reproduction.work import End, Shelf, Work
 from divaug.training.hardware import Hardware
 from tests.reproduction_helpers import OPTIONS, PLACE, made_run
@@ -294,6 +294,7 @@ def test_what_more_epochs_bring_is_over_pairs_of_one_seed():
 
 def test_the_figure_joins_each_seed_to_itself_at_the_usual_epochs():
     (drawing,) = in_as_much_time(*LONGER).drawings
+    assert drawing.title.endswith(f"; {len(COMPARED) - 3} of {len(COMPARED)} methods not run")
     (axes,) = drawing.figure.axes
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert names == [

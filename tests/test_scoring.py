@@ -382,9 +382,23 @@ class Merging(nn.Linear):
         return super().forward(x) + (0 if self.merged else F.linear(x, self.other))
 
 
-def test_within_autocast_neither_pass_takes_the_weights_that_the_other_cast():
+class Decorated(nn.Module):
+    """Switches autocast on by itself, and with it the cache of weights."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    @torch.autocast("cpu", dtype=torch.bfloat16)
+    def forward(self, x):
+        return self.inner(x)
+
+
+@pytest.mark.parametrize("around", [lambda inner: inner, Decorated], ids=["plain", "decorated"])
+def test_within_autocast_neither_pass_takes_the_weights_that_the_other_cast(around):
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Flatten(), Merging(CANDIDATES[0, 0].numel(), 3))
+    inner = nn.Sequential(nn.Flatten(), Merging(CANDIDATES[0, 0].numel(), 3))
+    model = around(inner)
     half = torch.autocast("cpu", torch.bfloat16)
     with half:
         trained = model(CANDIDATES[0])
@@ -396,10 +410,29 @@ def test_within_autocast_neither_pass_takes_the_weights_that_the_other_cast():
         assert torch.equal(score(model, CANDIDATES), scored)
         with pytest.raises(FailingError):
             score(nn.Sequential(model, Failing()), CANDIDATES)
-        assert torch.is_autocast_cache_enabled()
-    with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
-        score(model, CANDIDATES)
-        assert not torch.is_autocast_cache_enabled()
+        assert torch.equal(model(CANDIDATES[0]), trained)
+    for enabled in (True, False):
+        with torch.autocast("cpu", torch.bfloat16, cache_enabled=enabled):
+            score(model, CANDIDATES)
+            assert torch.is_autocast_cache_enabled() == enabled
+            model(CANDIDATES[0]).sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_a_model_that_is_compiled_is_compiled_once():
+    times = []
+
+    def count(graph, _inputs):
+        times.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    model = nn.Sequential(nn.Flatten(), nn.Linear(CANDIDATES[0, 0].numel(), 3)).eval()
+    compiled = torch.compile(model, backend=count)
+    score(compiled, CANDIDATES)
+    with torch.no_grad():
+        compiled(CANDIDATES.flatten(0, 1))
+    assert len(times) == 1
 
 
 def test_an_exported_model_is_refused_in_our_words():

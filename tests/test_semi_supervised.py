@@ -583,6 +583,8 @@ class TestSchedule:
         at = {step: rate_at(self.recipe, step, 198_400) for step in (0, 1860, 3720, 101_060)}
         assert at == pytest.approx({0: 1e-4, 1860: 0.01505, 3720: 0.03, 101_060: 0.015})
         assert rate_at(self.recipe, 198_400, 198_400) == pytest.approx(0.0, abs=1e-12)
+        with torch.device("meta"):
+            assert rate_at(self.recipe, 1860, 198_400) == at[1860]
         for labels, steps, total in ((2000, 7440, 198_400), (4000, 15_000, 200_000)):
             assert warmup_steps(recipes.relabel(self.recipe, labels), total) == steps
 

@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -339,6 +340,7 @@ def test_every_operation_is_described(name):
 
 
 def test_json_that_was_read_already_is_refused():
+    assert SubPolicies.from_json(drawn().to_json().encode()).equal(drawn())
     with pytest.raises(TypeError, match="JSON text, got dict; give what `to_json` returned"):
         SubPolicies.from_json(json.loads(drawn().to_json()))
 
@@ -349,4 +351,16 @@ def test_where_operations_of_a_kind_are_applied():
         expected = these.applied & (these.operation == these.names.index(name))
         assert torch.equal(these.applying(lambda this, name=name: this.name == name), expected)
     nothing = expand(IMAGES, 2, policies.Identity())[1]
+    nothing = replace(nothing, applied=torch.ones_like(nothing.applied))
+    assert bool((nothing.operation == -1).all())
     assert not bool(nothing.applying(lambda _: True).any())
+    without = replace(nothing, operations=())
+    assert not bool(without.applying(lambda _: True).any())
+    assert torch.equal(replay(without)[:, 0], IMAGES)
+
+
+def test_a_clone_has_memory_of_its_own():
+    these = drawn()
+    own = these.clone()
+    these.argument.fill_(0)
+    assert own.equal(drawn())

@@ -27,8 +27,10 @@ __all__ = [
 
 # What a probability may exceed 1 by when somebody has averaged or summed in half precision.
 _ROUNDING = 2.0**-7
-# Differences of probabilities that are made at once, so that they stay in a cache.
+# Differences of probabilities that are made at once: so many stay in a processor's cache. Elsewhere
+# only memory limits them, and each launch costs.
 _CHUNK = 1 << 19
+_CHUNK_ELSEWHERE = 1 << 26
 
 
 def variance_diversity(probs: Tensor) -> Tensor:
@@ -101,7 +103,8 @@ def largest_diversity(probs: Tensor, num_selected: int) -> Tensor:
     p = probs.to(torch.float32)
     # Few pairs at a time, all of them where that is little: E²/2 copies of a batch with a thousand
     # classes take longer to write and read than to make.
-    chunk = max(1, _CHUNK // max(1, len(p) * p.shape[2]))
+    most = _CHUNK if p.device.type == "cpu" else _CHUNK_ELSEWHERE
+    chunk = max(1, most // max(1, len(p) * p.shape[2]))
     pairs = zip(first.split(chunk), second.split(chunk), strict=True)
     parts = [(p.index_select(1, a) - p.index_select(1, b)).square().sum(-1) for a, b in pairs]
     squared = torch.cat(parts, 1) if len(parts) > 1 else parts[0]
@@ -184,13 +187,14 @@ def _check_probabilities(probs: Tensor) -> None:
     """
     if not probs.numel():
         return
+    probs = probs.detach()
     low, high = (float(end) for end in probs.aminmax())
     if low < 0.0 or high > 1.0 + _ROUNDING:
         raise ValueError(
             f"`probs` must hold probabilities in [0, 1], got {low:g} to {high:g}; turn logits into "
             "probabilities with logits.softmax(-1)."
         )
-    most = float(probs.sum(-1, dtype=torch.float32).nan_to_num(0.0).max())
+    most = float(probs.sum(-1, dtype=torch.float32).max())
     if most > LARGEST_SUM / 2**BITS:
         raise ValueError(
             f"`probs` must hold probability vectors, which sum to 1, got one that sums to {most:g};"

@@ -158,7 +158,7 @@ def replay(
 
 
 def _fit(subpolicies: SubPolicies, pool: int, size: tuple[int, int]) -> SubPolicies:
-    """The same without partners that nobody asks for; waits for the device.
+    """The same without partners and places that nobody asks for; waits for the device.
 
     Raises:
         ValueError: a partner that the pool does not have, or a place outside of the images.
@@ -175,7 +175,9 @@ def _fit(subpolicies: SubPolicies, pool: int, size: tuple[int, int]) -> SubPolic
             f"`subpolicies` place an operation at ({y}, {x}), outside of images of {size[0]}×"
             f"{size[1]}; replay them on images of the size that they were drawn for."
         )
-    return replace(subpolicies, partner=partner)
+    # On a GPU operations of one's own see all images, also those that they are not applied to.
+    center = torch.where(placed[..., None], subpolicies.center, 0)
+    return replace(subpolicies, partner=partner, center=center)
 
 
 def _check_count(num_candidates: object) -> int:

@@ -87,7 +87,7 @@ def follow(
     if default is not None:
         draws = default.draw(stream, subpolicies.shape[1], (masks.shape[-2], masks.shape[-1]))
     if chosen is not None:
-        _check_chosen(chosen, subpolicies)
+        chosen = _check_chosen(chosen, subpolicies)
         row = torch.arange(len(masks), device=masks.device)[:, None]
         subpolicies = subpolicies[row, chosen]
         draws = None if draws is None else draws.chosen(row, chosen)
@@ -180,15 +180,19 @@ def _check_drawn(subpolicies: object, default: object) -> None:
     check_default(default)
 
 
-def _check_chosen(chosen: object, subpolicies: SubPolicies) -> None:
-    """Refuse what does not name candidates of each image; values are looked at on a CPU only."""
+def _check_chosen(chosen: object, subpolicies: SubPolicies) -> Tensor:
+    """Refuse what does not name candidates of each image; values are looked at on a CPU only.
+
+    Returns:
+        The same as int64: torch takes bytes for a mask.
+    """
     B, E = subpolicies.shape[:2]
     if not isinstance(chosen, Tensor) or not holds_integers(chosen):
         kind = chosen.dtype if isinstance(chosen, Tensor) else type(chosen).__name__
         raise TypeError(f"`chosen` must be an integer tensor [B,S], got {kind}.")
-    if chosen.ndim != 2 or len(chosen) != B:
+    if chosen.ndim != 2 or len(chosen) != B or not chosen.shape[1]:
         raise ValueError(
-            f"`chosen` must be [B,S] with B={B}, such as `select` returns, got "
+            f"`chosen` must be [B,S] with B={B} and S ≥ 1, such as `select` returns, got "
             f"{tuple(chosen.shape)}."
         )
     if chosen.device != subpolicies.device:
@@ -196,13 +200,15 @@ def _check_chosen(chosen: object, subpolicies: SubPolicies) -> None:
             f"`chosen` is on {chosen.device} and `subpolicies` on {subpolicies.device}; move it "
             "there."
         )
-    if chosen.device.type == "cpu" and chosen.numel():
-        low, high = (int(end) for end in chosen.aminmax())
+    numbers = chosen.long()
+    if numbers.device.type == "cpu" and numbers.numel():
+        low, high = (int(end) for end in numbers.aminmax())
         if low < 0 or high >= E:
             raise ValueError(
                 f"`chosen` must lie in [0, {E - 1}], the candidates of `subpolicies`, got {low} to "
                 f"{high}."
             )
+    return numbers
 
 
 def _check_masks(masks: object, count: int, device: torch.device) -> None:

@@ -156,8 +156,8 @@ class DivAug:
     def kept(self) -> SubPolicies:
         """The sub-policies `[B,S,K]` that made the views of the last call, in their order.
 
-        They can be printed, saved, and applied again with `divaug.replay`, which leaves out the
-        default augmentation.
+        They can be printed, saved, and applied again with `divaug.replay`, given the same `pool`.
+        That leaves out the default augmentation.
         """
         return self.source.kept()
 

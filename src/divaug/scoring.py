@@ -25,20 +25,19 @@ def dtype_of(model: nn.Module) -> torch.dtype:
 
 @contextmanager
 def _nothing_cached() -> Iterator[None]:
-    """Neither read nor fill the caches of weights that `parametrize.cached` and autocast keep.
+    """Share no weights that `parametrize.cached` or autocast keeps with the passes around.
 
     Weights made here have no gradient, and modules that merge others into theirs to evaluate have
     other weights here than where they train.
     """
     enabled, cache = parametrize._cache_enabled, parametrize._cache
-    casts = torch.is_autocast_cache_enabled()
     parametrize._cache_enabled, parametrize._cache = 0, {}
-    torch.set_autocast_cache_enabled(False)
+    torch.clear_autocast_cache()
     try:
         yield
     finally:
         parametrize._cache_enabled, parametrize._cache = enabled, cache
-        torch.set_autocast_cache_enabled(casts)
+        torch.clear_autocast_cache()
 
 
 @contextmanager
@@ -89,8 +88,9 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     may draw the same numbers twice: give it a generator of its own.
 
     Args:
-        model: any module that returns logits; also compiled or wrapped in DDP. Compile before you
-            wrap, DDP(torch.compile(model)): scoring goes past DDP, and past what is around it.
+        model: any module that returns logits; also compiled, or wrapped in DDP. Scoring goes past
+            DDP and past what is compiled around it: of torch.compile(DDP(model)) give
+            torch.compile(model), which has the same weights.
         candidates: `[B,E,C,H,W]`; uint8 candidates are scaled to [0, 1], in the model's dtype.
         chunk_size: most candidates in one forward pass; None for all at once.
 

@@ -173,7 +173,7 @@ class Source:
         if last is None:
             raise ValueError("nothing was augmented yet: call the augmenter first.")
         if last.chosen is None:
-            return last.subpolicies
+            return last.subpolicies.clone()  # as below: a graph that is replayed writes to its own
         row = torch.arange(len(last.chosen), device=last.chosen.device)[:, None]
         return last.subpolicies[row, last.chosen]
 

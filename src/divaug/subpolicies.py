@@ -96,13 +96,18 @@ class SubPolicies:
         Args:
             which: whether an operation is of that kind.
         """
-        flags = torch.tensor([which(this) for this in self.operations], device=self.device)
-        found = flags[self.operation.clamp(min=0).long()]
-        return found & (self.operation >= 0) & self.applied
+        # One more, for no operation, which is numbered −1.
+        flags = [*(which(this) for this in self.operations), False]
+        table = torch.tensor(flags, dtype=torch.bool, device=self.device)
+        return table[self.operation.long()] & self.applied
 
     def to(self, device: torch.device | str) -> "SubPolicies":
         """The same sub-policies on another device."""
         return self._map(lambda tensor: tensor.to(device))
+
+    def clone(self) -> "SubPolicies":
+        """The same sub-policies in memory of their own."""
+        return self._map(torch.clone)
 
     def flatten(self) -> "SubPolicies":
         """All leading axes as one: `[N,K]`."""
@@ -186,8 +191,7 @@ class SubPolicies:
     def save(self, path: str | Path) -> None:
         """Write tensors to a file (`torch.save` of plain tensors and names)."""
         # A part of a batch shares the memory of all of it, which torch would save.
-        own = {name: tensor.clone() for name, tensor in self.to("cpu").tensors().items()}
-        torch.save({"operations": list(self.names), **own}, path)
+        torch.save({"operations": list(self.names), **self.to("cpu").clone().tensors()}, path)
 
     @staticmethod
     def load(path: str | Path, extra: Sequence[Operation] = ()) -> "SubPolicies":

@@ -59,8 +59,8 @@ def train(
     objective: Annotated[
         str | None,
         typer.Option(
-            help="What is minimised: supervised, uda or fixmatch. Without RECIPE, a recipe of that "
-            "objective is trained."
+            help="What is minimised: supervised, uda or fixmatch. Without RECIPE, uda and fixmatch "
+            "stand for a recipe of their own."
         ),
     ] = None,
     labels: Annotated[

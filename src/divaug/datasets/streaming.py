@@ -103,7 +103,8 @@ class Stream:
         """
         self._batches.epoch, self._batches.start = epoch, start
         mine = self._newest = object()
-        with torch.device("cpu"):  # or torch draws a seed for its workers on the default device
+        # Or torch draws a seed for its workers on the default device. They keep this one for life.
+        with torch.device("cpu"):
             batches = iter(self._loader)
         for batch in batches:
             if isinstance(batch, _Unreadable):

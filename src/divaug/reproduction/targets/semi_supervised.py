@@ -134,14 +134,17 @@ def _claim(block: Block) -> Claim | None:
     found, plain = (block.difference("divaug", name) for name in (_BASE, _PLAIN))
     if found is None:
         return Claim(text, None)
-    shown = f"less by {_points(-found)} after {block.steps:,} steps, n = {found.n}"
+    shown = f"{_less(found)} after {block.steps:,} steps, n = {found.n}"
     if plain is not None:
-        shown += f"; less than plain RandAugment by {_points(-plain)}, n = {plain.n}"
+        shown += f"; than plain RandAugment {_less(plain)}, n = {plain.n}"
     return Claim(text, above_zero(-found), shown, _confined(block))
 
 
-def _points(difference: Summary) -> str:
-    return f"{difference.show(2, 100, sign=True)} points"
+def _less(more: Summary) -> str:
+    """A difference of errors in words that need no sign."""
+    if more.mean > 0:
+        return f"{more.show(2, 100)} points more"
+    return f"{(-more).show(2, 100)} points less"
 
 
 def _confined(block: Block) -> str:
@@ -197,9 +200,10 @@ def _draw(block: Block) -> list[Drawing]:
     if not found:
         return []
     setting = f"{block.family} with {block.labels:,} labels, {block.steps:,} steps"
-    title = f"Test error, {setting}, mean over n seeds; the table has their spread"
+    title = f"Test error, {setting}, mean over n seeds"
     figure = lines(found, "step", "test error, %")
-    return [Drawing(f"error-{block.row}-{block.steps}", title, f"{title}, over the run", figure)]
+    spread = f"{title}; the table has their spread"
+    return [Drawing(f"error-{block.row}-{block.steps}", spread, f"{title}, over the run", figure)]
 
 
 def _errors(runs: Sequence[RunRecord]) -> list[tuple[float, float]]:
