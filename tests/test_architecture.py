@@ -39,6 +39,7 @@ STAGES = (
     ("rendering",),
     ("own_operations",),
     ("expansion",),
+    ("replaying",),
     ("following",),
     ("scoring",),
     ("selection",),

@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from divaug import SubPolicies, expand, expansion, policies, rendering, replay
+from divaug import SubPolicies, expand, policies, rendering, replay, replaying
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
 from divaug.operations import OPERATIONS, Operation, apply
 from divaug.operations.magnitude import Range
@@ -145,11 +145,11 @@ def test_the_epoch_of_a_schedule_is_handed_on():
 
 def test_replay_gives_the_pixels_again():
     candidates, subpolicies = expand(IMAGES, 4, seed=3, pool=POOL)
-    assert torch.equal(expansion.replay(IMAGES, subpolicies, pool=POOL), candidates)
+    assert torch.equal(replay(IMAGES, subpolicies, pool=POOL), candidates)
     read = SubPolicies.from_json(subpolicies.to_json())
-    assert torch.equal(expansion.replay(IMAGES, read, pool=POOL), candidates)
+    assert torch.equal(replay(IMAGES, read, pool=POOL), candidates)
     with pytest.raises(ValueError, match="B=3"):
-        expansion.replay(IMAGES[:3], subpolicies, pool=POOL)
+        replay(IMAGES[:3], subpolicies, pool=POOL)
 
 
 # --- memory ------------------------------------------------------------------------------------
@@ -300,9 +300,9 @@ def test_replay_wants_partners_of_the_pool():
     _, drawn = expand(IMAGES, 2, pool=POOL, index=torch.arange(len(IMAGES)))
     far = dataclasses.replace(drawn, partner=drawn.partner + len(POOL))
     with pytest.raises(ValueError, match="pass the `pool` that `subpolicies` were drawn with"):
-        expansion.replay(IMAGES, far, pool=POOL)
+        replay(IMAGES, far, pool=POOL)
     with pytest.raises(TypeError, match="`subpolicies` must be SubPolicies, got NoneType"):
-        expansion.replay(IMAGES, None)
+        replay(IMAGES, None)
 
 
 def test_default_and_dtype_must_be_what_they_say():
@@ -410,7 +410,7 @@ def test_operations_of_ones_own_see_places_and_partners_that_there_are():
         applied=inside & (drawn.partner < len(small)),
     )
     assert not bool(inside.all())
-    found = expansion._fit(fitting, len(small), (8, 6))
+    found = replaying._fit(fitting, len(small), (8, 6))
     assert bool((found.center < torch.tensor([8, 6])).all())
     assert int(found.partner.max()) < len(small)
     assert torch.equal(replay(small, fitting), replay(small, found))

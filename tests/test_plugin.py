@@ -22,8 +22,8 @@ from divaug import (
     variance_diversity,
 )
 from divaug.augmenters import Views
-from divaug.expansion import replay
 from divaug.operations import OPERATIONS
+from divaug.replaying import replay
 from divaug.selection import METHODS
 from tests.reference import samples, two_processes
 from tests.reference.no_waiting import NoWaiting

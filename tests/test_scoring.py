@@ -438,7 +438,7 @@ def test_a_model_that_is_compiled_is_compiled_once():
 def test_an_exported_model_is_refused_in_our_words():
     model = nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(CANDIDATES[0, 0].numel(), 3))
     exported = torch.export.export(model, (CANDIDATES[0],)).module()
-    with pytest.raises(TypeError, match=r"evaluation mode.*Give the module that was exported"):
+    with pytest.raises(TypeError, match=r"evaluation mode.*exported, give the one"):
         score(exported, CANDIDATES)
 
 

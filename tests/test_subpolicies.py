@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from divaug import SubPolicies, expand, policies
-from divaug.expansion import replay as replay_drawn
 from divaug.operations import OPERATIONS, TABLE, Operation
 from divaug.operations.magnitude import Range
+from divaug.replaying import replay as replay_drawn
 from tests.reference import samples
 
 IMAGES = samples.images(3, 12, 10, 6)

@@ -7,9 +7,10 @@ whose predictions lie far apart are kept.
 from divaug import default_augmentation, operations, policies
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import affinity, loss_diversity, variance_diversity
-from divaug.expansion import expand, replay
+from divaug.expansion import expand
 from divaug.following import follow
 from divaug.plugin import DivAug
+from divaug.replaying import replay
 from divaug.scoring import score
 from divaug.selection import select
 from divaug.subpolicies import SubPolicies

@@ -60,7 +60,7 @@ def _evaluate(model: nn.Module) -> None:
     except NotImplementedError as error:  # what torch.export made
         raise TypeError(
             f"`model` must have an evaluation mode, and {type(model).__name__} has none: {error} "
-            "Give the module that was exported."
+            "Of a module that was exported, give the one that it was made from."
         ) from error
 
 

@@ -8,13 +8,13 @@ from torch import Tensor
 
 from divaug.benchmarks import pillow_loop, torchvision_loop
 from divaug.benchmarks.harness import environment, median_seconds, peak_bytes, place, progress
-from divaug.expansion import replay
 from divaug.figures.canvas import resize, to_picture
 from divaug.figures.scene import DAY, NIGHT, scene
 from divaug.operations import OPERATIONS
 from divaug.policies import Listed, Policy, Uniform
 from divaug.policies.table import Partners
 from divaug.randomness import Purpose, Stream
+from divaug.replaying import replay
 from divaug.subpolicies import SubPolicies
 from divaug.tables import Table
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import jinja2
 
+from divaug import reporting
 from divaug.reporting.plots import finish
 from divaug.reproduction.outcomes import RUNS, Outcome
 from divaug.tables import BEHIND
@@ -16,7 +17,8 @@ _TEMPLATE = "page.html.jinja"
 def render(outcome: Outcome) -> str:
     """The page as text."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        # What all pages share stands with the reports.
+        loader=jinja2.FileSystemLoader([Path(__file__).parent, Path(reporting.__file__).parent]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
