@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Subset, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+    default_collate,
+)
 from torch.utils.data.distributed import DistributedSampler
 
 import divaug.adapters.loader
@@ -107,6 +114,28 @@ def test_tensors_of_variable_length_belong_to_their_images(rows):
     assert [id(one) for one in found] == [id(one) for one in boxes for _ in range(2)]
     pair = Fields().augment(Shown(), (images_of(2), torch.zeros(2), [torch.zeros(2, 5), None]))[2]
     assert (pair[0].shape, pair[1]) == ((4, 5), None)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_texts_that_were_collated_are_repeated_column_by_column(count):
+    """Two texts a sample: also in the last batch, which may have as many images as texts."""
+    samples = [
+        (np.zeros((3, 4, 4), np.uint8), i, (f"path{i}", f"caption{i}")) for i in range(count)
+    ]
+    found = Fields().augment(Shown(), default_collate(samples))[2]
+    twice = [i for i in range(count) for _ in range(2)]
+    assert found == [tuple(f"{what}{i}" for i in twice) for what in ("path", "caption")]
+
+
+def test_texts_that_are_no_columns_belong_to_their_images():
+    """Captions, for instance, of which every image has its own number."""
+    captions = [("a", "b"), ("c",)]
+    batch = (images_of(2), torch.zeros(2), captions)
+    assert Fields().augment(Shown(), batch)[2] == [captions[0]] * 2 + [captions[1]] * 2
+    batch = (images_of(2), torch.zeros(2), [("a", "b"), ("c", "d")])
+    assert Fields(each=(2,)).augment(Shown(), batch)[2] == [("a", "b")] * 2 + [("c", "d")] * 2
+    mixed = Fields().augment(Shown(), (images_of(2), torch.zeros(2), [torch.zeros(2), ()]))[2]
+    assert (len(mixed[0]), mixed[1]) == (4, ())
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -23,6 +23,7 @@ STAGES = (
     ("compilation",),
     ("modes",),
     ("buffers",),
+    ("weights",),
     ("tables",),
     ("data_files",),
     ("operations",),

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pytest
 import torch
@@ -96,3 +97,54 @@ def test_what_cannot_be_applied_is_refused_by_the_name_of_the_policy(case):
         expand(IMAGES, 3, Own(what))
     with pytest.raises(error, match=r"Own\.draw"):
         DivAug(network(), 3, 2, policy=Own(what))(IMAGES)
+
+
+class Undecorated(policies.RandAugment):
+    """Keeps a setting where neither equality nor JSON looks."""
+
+    def __init__(self, n, m, allowed):
+        super().__init__(n, m)
+        object.__setattr__(self, "allowed", allowed)
+
+    def rows(self):
+        return [row for row in super().rows() if row[0].operation in self.allowed]
+
+
+class OtherRows(policies.RandAugment):
+    """Has no setting of its own, and a value that is made once."""
+
+    @cached_property
+    def kept(self):
+        return [row for row in super().rows() if row[0].operation == "Rotate"]
+
+    def rows(self):
+        return self.kept
+
+
+@dataclass(frozen=True)
+class Derived(policies.RandAugment):
+    """Keeps what follows from its fields."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "_doubled", 2 * self.m)
+
+
+def test_settings_that_are_no_fields_are_refused():
+    """They would draw what another of the class was asked for, and be lost in JSON."""
+    policy = Undecorated(2, 9, ("Rotate",))
+    assert policy == Undecorated(2, 9, ("Color",))  # which is why
+    said = r"'allowed' outside of its fields.*make Undecorated a dataclass\(frozen=True\)"
+    for refused in (lambda: expand(IMAGES, 2, policy), policy.to_json):
+        with pytest.raises(TypeError, match=said):
+            refused()
+
+
+@pytest.mark.parametrize("kind", [OtherRows, Derived])
+def test_what_follows_from_the_fields_may_be_kept(kind):
+    policy = kind(2, 9)
+    for _ in range(2):  # the second time the value is there
+        _, drawn_now = expand(IMAGES, 2, policy)
+        assert policies.from_json(policy.to_json()) == policy
+    if kind is OtherRows:
+        assert set(drawn_now.operation.flatten().tolist()) == {ROTATE}

@@ -26,6 +26,7 @@ from divaug.reporting.choosing import choose_candidates
 from divaug.reporting.labels import labels_of
 from divaug.reporting.operations import shares
 from divaug.reporting.plots import COLORS
+from divaug.reporting.seeds import seeds_table
 from divaug.reporting.table import MISSING, runs_table, to_csv
 from divaug.tables import Table
 from divaug.training import Hardware, train
@@ -33,6 +34,7 @@ from divaug.training.assembly import build_augmenter
 from divaug.training.data import default_of
 from divaug.training.opening import open_run
 from divaug.training.progress import Silent
+from divaug.training.splits import Split
 from tests.browser import NAMES, Browser, find_browser
 from tests.training_helpers import toy_data, toy_recipe
 
@@ -181,6 +183,60 @@ def test_runs_on_other_data_are_named_and_not_summed_up(runs, data, tmp_path):
     assert [row["dataset"] for row in page.rows(0)] == ["toy", "elsewhere"]
     assert "2 runs on elsewhere, toy" in page.text
     assert "Several seeds" not in page.text
+
+
+def edited(folder, target, name, **changes):
+    """A copy of a run with other words in one of its files."""
+    copy = shutil.copytree(folder, target)
+    content = json.loads((copy / name).read_text())
+    (copy / name).write_text(json.dumps(content | changes))
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("path", "train_images", "together"),
+    [
+        (None, 0, False),
+        ("/data/toy.npz", 0, False),
+        ("/data/toy.npz", 20, True),  # the seed decides which
+        ("/data/photos", 0, True),  # it may decide which are held out
+    ],
+)
+def test_images_are_the_same_unless_the_seed_decides_which(
+    runs, tmp_path, path, train_images, together
+):
+    """A mean over other data, of the same name and sizes, would be one of nothing."""
+    copies = []
+    for i, folder in enumerate(runs[1:]):
+        copy = edited(folder, tmp_path / str(i), "data.json", path=path, fingerprint=f"{i}" * 64)
+        recipe = json.loads((copy / "recipe.json").read_text()) | {"train_images": train_images}
+        (copy / "recipe.json").write_text(json.dumps(recipe))
+        copies.append(read_run(copy))
+    assert (seeds_table(copies) is not None) is together
+
+
+def test_how_often_a_run_is_looked_at_makes_no_difference(runs, tmp_path):
+    often = edited(runs[2], tmp_path / "often", "recipe.json", log_every=7, checkpoint_every=3)
+    table = seeds_table([read_run(runs[1]), read_run(often)])
+    assert table.rows[0][:5] == ("1, 2", table.rows[0][1], "divaug", "0, 1", "2")
+    longer = edited(runs[2], tmp_path / "longer", "recipe.json", learning_rate=0.3)
+    assert seeds_table([read_run(runs[1]), read_run(longer)]) is None
+
+
+def test_unlabelled_images_and_labels_tell_runs_apart(runs):
+    """Other unlabelled images are another setting, other labels with one seed no repetition."""
+    run = read_run(runs[1])
+
+    def split(*labelled, unlabelled=None):
+        return replace(run, split=Split(labelled, 0, unlabelled))
+
+    assert seeds_table([split(0, 1, unlabelled="a"), split(2, 3, unlabelled="b")]) is None
+    assert seeds_table([split(0, 1, unlabelled="a"), split(2, 3)]) is None
+    table = seeds_table([split(0, 1), split(2, 3)])
+    assert (table.rows[0][4], len(table.notes)) == ("2", 1)
+    repeated = seeds_table([split(0, 1), split(1, 0)])
+    assert repeated.rows[0][4] == MISSING
+    assert "Runs 1, 2 have one recipe and one seed" in repeated.notes[1]
 
 
 def test_runs_that_differ_in_the_seed_are_summed_up(page, runs):

@@ -699,6 +699,7 @@ def test_a_report_from_records_redraws_what_has_records(tmp_path):
         (("--results", "results"), "--results does"),
         (("--data", "nowhere"), "--data does"),
         (("--jobs", 5), "--jobs does"),
+        (("--seeds", 1), "--seeds does"),
         (("--minutes", 1), "--minutes does"),
         (("--drop-networks",), "--keep-networks/--drop-networks does"),
         (("--device", "cpu"), "--device does"),
@@ -716,11 +717,11 @@ def test_what_drawing_from_records_takes_no_notice_of_is_refused(tmp_path, words
 
 def test_what_drawing_from_records_goes_by_is_allowed(tmp_path):
     save(tmp_path, made_run(200))
-    cells = ("--row", PAPER_ROW, "--method", "divaug", "--method", "default", "--seeds", 1)
+    cells = ("--row", PAPER_ROW, "--method", "divaug", "--method", "default")
     drawn = call("reproduce", "supervised", "--from", tmp_path, *cells, "--out", tmp_path / "out")
     assert drawn.exit_code == 0
     assert (tmp_path / "out" / "table.md").exists()
-    work = ("--runs", tmp_path / "none", "--device", "cpu", "--eager", "--jobs", 2)
+    work = ("--runs", tmp_path / "none", "--device", "cpu", "--eager", "--jobs", 2, "--seeds", 3)
     listed = call("reproduce", "supervised", "--from", tmp_path, *cells, "--dry-run", *work)
     assert listed.exit_code == 0
 

@@ -609,3 +609,61 @@ def test_generators_are_left_alone_by_a_model_that_draws():
     before = torch.get_rng_state()
     score(Noisy(), torch.rand(2, 3, 1, 4, 4, generator=torch.Generator().manual_seed(1)))
     assert torch.equal(torch.get_rng_state(), before)
+
+
+# Models that write to their weights
+
+
+class Momentum(nn.Module):
+    """Moves a second network along with the first, whatever the mode."""
+
+    def __init__(self, *, careful=False):
+        super().__init__()
+        self.query, self.key = nn.Linear(192, 5), nn.Linear(192, 5).requires_grad_(False)
+        self.careful = careful
+
+    def forward(self, images):
+        if self.training or not self.careful:
+            with torch.no_grad():
+                self.key.weight.lerp_(self.query.weight, 0.1)
+        return self.query(images.flatten(1))
+
+
+def test_a_forward_that_writes_to_weights_is_named():
+    said = r"to `key\.weight`, and scoring does not put weights back.*`if self\.training:`"
+    with pytest.warns(RuntimeWarning, match=said):
+        score(Momentum(), CANDIDATES)
+    shared = nn.Sequential(nn.Flatten(), OneOf(nn.Embedding(4, 192, max_norm=1.0)))
+    with pytest.warns(RuntimeWarning, match=r"to `1\.table\.weight`"):
+        score(shared, CANDIDATES)
+    model = Momentum(careful=True).train()
+    before = state(model)
+    score(model, CANDIDATES)
+    assert same(before, state(model))
+    with torch.inference_mode():
+        score(Momentum(), CANDIDATES)  # whose weights nobody counts
+
+
+class OneOf(nn.Module):
+    """Compares images with a table that torch keeps within a norm."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.table = table
+
+    def forward(self, x):
+        return x @ self.table(torch.arange(4)).T
+
+
+def test_weights_that_evaluation_merges_are_no_writing_of_the_forward():
+    class Merging(nn.Linear):
+        def train(self, mode=True):
+            if mode != self.training:
+                with torch.no_grad():
+                    self.weight.add_(-1.0 if mode else 1.0)
+            return super().train(mode)
+
+    model = nn.Sequential(nn.Flatten(), Merging(192, 5))
+    before = state(model)
+    score(model, CANDIDATES)  # a warning would be an error
+    assert same(before, state(model))

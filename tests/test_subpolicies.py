@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from divaug import SubPolicies, expand, policies
+from divaug import SubPolicies, expand, follow, policies
 from divaug.operations import OPERATIONS, TABLE, Operation
 from divaug.operations.magnitude import Range
 from divaug.replaying import replay as replay_drawn
@@ -318,6 +318,32 @@ def test_part_of_a_bit_is_refused_on_reading():
     content["argument"] = [[[4.5], [4.0]]]
     with pytest.raises(ValueError, match=r"Posterize must be a whole number of bits, got 4\.5"):
         SubPolicies.from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("operation", "change", "message"),
+    [
+        ("Posterize", {"argument": 9.0}, r"Posterize must lie in \[1, 8\] bits, got 9"),
+        ("Posterize", {"argument": 0.0}, r"Posterize must lie in \[1, 8\] bits, got 0"),
+        ("Posterize", {"argument": 4.5}, r"must be a whole number of bits, got 4\.5"),
+        ("Rotate", {"argument": math.nan}, r"`argument` of Rotate must lie in .*got nan"),
+        ("Rotate", {"operation": -2}, r"`operation` must lie in \[-1, 15\]"),
+        ("Rotate", {"operation": 99}, r"`operation` must lie in \[-1, 15\]"),
+    ],
+)
+def test_what_no_draw_could_give_is_not_replayed(operation, change, message):
+    _, these = expand(IMAGES, 2, policies.Single(operation, 1.0))
+    edited = {name: torch.full_like(getattr(these, name), value) for name, value in change.items()}
+    with pytest.raises(ValueError, match=message):
+        replay_drawn(IMAGES, replace(these, **edited))
+
+
+def test_tensors_that_do_not_fit_together_are_refused():
+    _, these = expand(IMAGES, 2, policies.Single("Rotate", 1.0))
+    torn = replace(these, argument=these.argument[:, :1])
+    for use in (replay_drawn, lambda images, broken: follow(images[:, 0], broken, fill=0)):
+        with pytest.raises(ValueError, match=r"`argument` must have shape .*, got "):
+            use(IMAGES, torn)
 
 
 def test_replaying_nothing_is_refused():

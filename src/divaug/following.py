@@ -20,7 +20,7 @@ from divaug.expansion import check_default, renderer_for
 from divaug.operations.table import TABLE
 from divaug.randomness import Stream, check_index, check_seed, check_step
 from divaug.rendering import CHUNK_CANDIDATE_PIXELS
-from divaug.subpolicies import SubPolicies
+from divaug.subpolicies import SubPolicies, check_shapes
 
 __all__ = ["follow"]
 
@@ -175,6 +175,7 @@ def _moving_alone(subpolicies: SubPolicies) -> SubPolicies:
 def _check_drawn(subpolicies: object, default: object) -> None:
     if not isinstance(subpolicies, SubPolicies) or subpolicies.operation.ndim != 3:
         raise TypeError("`subpolicies` must be the SubPolicies [B,E,K] that `expand` returned.")
+    check_shapes(subpolicies.tensors())
     if not subpolicies.shape[1]:
         raise ValueError("`subpolicies` must hold at least one for each image, got E=0.")
     check_default(default)

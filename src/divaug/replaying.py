@@ -9,7 +9,7 @@ from divaug.compilation import check_eager, outside_graphs
 from divaug.expansion import pool_for, renderer_for
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
-from divaug.subpolicies import SubPolicies, check_partners
+from divaug.subpolicies import SubPolicies, check_partners, check_shapes, check_values
 
 __all__ = ["replay"]
 
@@ -35,12 +35,16 @@ def replay(
 
     Returns:
         uint8 candidates `[B,E,C,H,W]`.
+
+    Raises:
+        ValueError: sub-policies that nobody can have drawn, or not for such images.
     """
     check_eager()
     check_images(images)
     originals = to_bytes(images).contiguous()
     if not isinstance(subpolicies, SubPolicies):
         raise TypeError(f"`subpolicies` must be SubPolicies, got {type(subpolicies).__name__}.")
+    check_shapes(subpolicies.tensors())
     if subpolicies.operation.ndim != 3 or len(subpolicies) != len(images):
         raise ValueError(
             f"`subpolicies` must be [B,E,K] with B={len(images)}, got {tuple(subpolicies.shape)}."
@@ -52,6 +56,7 @@ def replay(
             f"`subpolicies` are on {subpolicies.device} and `images` on {images.device}; move them "
             "with subpolicies.to(images.device)."
         )
+    check_values(subpolicies)
     shared = pool_for(pool, originals)
     fitting = _fit(subpolicies, len(shared), (images.shape[2], images.shape[3]))
     run = renderer_for(fitting, backend)

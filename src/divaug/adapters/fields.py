@@ -47,7 +47,8 @@ class Fields:
             each with what it has where no pixel of its image is, such as `{"mask": 255}`.
         each: of lists with one entry for each image, such as tensors of boxes, whose entries are
             repeated whole. Without it a list whose tensors all happen to have as many rows as
-            there are images is taken for one of columns, as collating makes them.
+            there are images is taken for one of columns, as collating makes them; likewise one
+            of tuples of texts.
 
     Example:
         >>> Fields("pixel_values", "labels", index="index")
@@ -235,8 +236,9 @@ def _repeated(part: Any, num_images: int, views: int) -> Any:
     if type(part) not in (tuple, list):
         return part
     tensors = [each for each in part if isinstance(each, Tensor)]
+    columns = tensors or [each for each in part if _is_text(each)]
     # Of variable length, as boxes are, one of them may happen to have as many rows.
-    inner = bool(tensors) and all(_has_entries(each, num_images) for each in tensors)
+    inner = bool(columns) and all(_has_entries(each, num_images) for each in columns)
     if len(part) == num_images and not inner:
         return type(part)(each for each in part for _ in range(views))
     return type(part)(_repeated(each, num_images, views) for each in part)
@@ -244,4 +246,10 @@ def _repeated(part: Any, num_images: int, views: int) -> Any:
 
 def _has_entries(part: Any, num_images: int) -> bool:
     """Whether it has itself an entry for each image, and so is none for one of them."""
-    return isinstance(part, Tensor) and part.ndim > 0 and len(part) == num_images
+    return (not isinstance(part, Tensor) or part.ndim > 0) and len(part) == num_images
+
+
+def _is_text(part: Any) -> bool:
+    """Whether it is a tuple of texts, as torch collates the texts of samples."""
+    texts = type(part) is tuple and all(isinstance(each, str | bytes) for each in part)
+    return texts and len(part) > 0

@@ -17,7 +17,7 @@ __all__ = ["reproduce"]
 
 _RESULTS, _RUNS = Path("results"), Path("runs")
 # What only running takes: drawing does without.
-_OF_RUNNING = ("data", "runs", "minutes", "jobs", "networks", "device", "eager")
+_OF_RUNNING = ("seeds", "data", "runs", "minutes", "jobs", "networks", "device", "eager")
 
 
 def reproduce(

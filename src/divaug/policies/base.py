@@ -74,15 +74,30 @@ class Policy(ABC):
 
     def to_json(self) -> str:
         """Text that `divaug.policies.from_json` turns back into an equal policy."""
+        check_policy(self)
         content = {"format": _FORMAT, "policy": type(self).__name__, "settings": self.settings()}
         return json.dumps(content, indent=1)
 
 
 def check_policy(policy: object) -> None:
-    """Refuse what is neither a policy nor None."""
-    if policy is not None and not isinstance(policy, Policy):
+    """Refuse what is neither a policy nor None, and a policy whose settings are no fields."""
+    if policy is None:
+        return
+    if not isinstance(policy, Policy):
         raise TypeError(
             f"`policy` must be one of divaug.policies, such as RandAugment(2, 9), got {policy!r}."
+        )
+    kind = type(policy)
+    if "__dataclass_params__" in vars(kind):
+        return
+    # It compares equal to others of its class whatever these are, and would get their tables.
+    known = {field.name for field in fields(policy)}
+    unknown = [name for name in vars(policy) if name not in known and not hasattr(kind, name)]
+    if unknown:
+        raise TypeError(
+            f"`policy` keeps {unknown[0]!r} outside of its fields, by which policies are told "
+            f"apart and written down; make {kind.__name__} a dataclass(frozen=True) with a field "
+            f"{unknown[0]!r}."
         )
 
 

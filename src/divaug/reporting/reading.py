@@ -10,8 +10,10 @@ from typing import Any
 from divaug.datasets import Identity
 from divaug.recipes import Recipe
 from divaug.reporting.lines import Epoch, Interval, parse_epoch, parse_interval
-from divaug.training.provenance import read_data_record
+from divaug.training.places import HARMLESS
+from divaug.training.provenance import DataRecord, read_data_record
 from divaug.training.runs import read_recipe
+from divaug.training.splits import SPLIT, Split
 
 __all__ = ["RunRecord", "read_run", "read_runs"]
 
@@ -27,6 +29,8 @@ class RunRecord:
         intervals: what was logged within them.
         starts: machine, versions and commit of each start; empty where nothing is known.
         data: what it was trained on; None where the run does not say.
+        drawn: whether the seed may have decided which images of the data those are.
+        split: which of them have labels; None where all have.
     """
 
     folder: Path
@@ -35,6 +39,8 @@ class RunRecord:
     intervals: tuple[Interval, ...] = ()
     starts: tuple[Mapping[str, Any], ...] = ()
     data: Identity | None = None
+    drawn: bool = False
+    split: Split | None = None
 
     @property
     def dataset(self) -> str:
@@ -111,16 +117,18 @@ class RunRecord:
 
     @property
     def recipe_but_seed(self) -> str:
-        """Text that is the same for runs whose recipes differ in name and seed alone.
+        """Text that is the same for runs that differ in the seed alone.
 
-        Data of other names, sizes or classes make a difference; the fingerprint must not, for a
-        seed may decide which images of a dataset are taken.
+        Neither the name of a recipe counts nor how often a run is looked at. Other data make a
+        difference, labelled and unlabelled. But where the seed decides which images are taken, the
+        fingerprint must make none: names, sizes and classes do.
         """
         content = self.recipe.to_dict()
-        kept = {n: content[n] for n in sorted(content.keys() - {"name", "seed"})}
+        kept = {n: content[n] for n in sorted(content.keys() - {"name", "seed", *HARMLESS})}
         known = self.data.to_dict() if self.data else {}
-        known.pop("fingerprint", None)
-        return json.dumps([kept, known])
+        if self.drawn:
+            known.pop("fingerprint", None)
+        return json.dumps([kept, known, self.split.unlabelled if self.split else None])
 
 
 def read_runs(folders: Sequence[str | Path]) -> tuple[RunRecord, ...]:
@@ -161,8 +169,27 @@ def read_run(folder: str | Path) -> RunRecord:
             "`divaug train --resume`."
         )
     record = read_data_record(where)
-    data = record.identity if record else None
-    return RunRecord(where, recipe, tuple(epochs), tuple(intervals), _read_starts(where), data)
+    return RunRecord(
+        where,
+        recipe,
+        tuple(epochs),
+        tuple(intervals),
+        _read_starts(where),
+        data=record.identity if record else None,
+        drawn=_is_drawn(recipe, record),
+        split=Split.read(where / SPLIT) if (where / SPLIT).is_file() else None,
+    )
+
+
+def _is_drawn(recipe: Recipe, record: DataRecord | None) -> bool:
+    """Whether a seed decides which images of the data are taken.
+
+    It does where the recipe asks for some of them, and it may where they are a folder of images,
+    which need not have a test part; a file has one, and so does a dataset that is known by name.
+    """
+    if recipe.train_images or record is None or record.path is None:
+        return bool(recipe.train_images)
+    return Path(record.path).suffix != ".npz"
 
 
 def _read_lines(path: Path) -> tuple[list[Epoch], list[Interval]]:

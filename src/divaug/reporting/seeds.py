@@ -42,14 +42,15 @@ def seeds_table(runs: Sequence[RunRecord]) -> Table | None:
 
 
 def _repetitions(group: Sequence[_Numbered]) -> list[str]:
-    """A sentence for each seed that several runs of a recipe have."""
-    by_seed: dict[int, list[int]] = {}
+    """A sentence for each seed that several runs of a recipe have, with the same labels."""
+    alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for i, run in group:
-        by_seed.setdefault(run.recipe.seed, []).append(i)
+        labelled = run.split.labelled if run.split else ()
+        alike.setdefault((run.recipe.seed, labelled), []).append(i)
     return [
         f"Runs {', '.join(map(str, same))} have one recipe and one seed, {seed}: a repetition is "
         "no sample, so no mean is taken. Leave all but one of them out of the report."
-        for seed, same in by_seed.items()
+        for (seed, _), same in alike.items()
         if len(same) > 1
     ]
 
