@@ -377,16 +377,22 @@ def test_a_place_outside_of_the_images_is_refused():
     assert torch.equal(replay(turned, idle)[:, 0], turned)
 
 
-@pytest.mark.parametrize("place", [(16, 0), (0, 12), (-1, 0), (0, -1)])
-def test_places_begin_at_0_and_end_before_the_size(place):
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ((16, 0), r"at \(16, 0\), outside of images of 16×12"),
+        ((0, 12), r"at \(0, 12\), outside of images of 16×12"),
+        ((-1, 0), "`center` must not be negative, got -1"),
+        ((0, -1), "`center` must not be negative, got -1"),
+    ],
+)
+def test_places_begin_at_0_and_end_before_the_size(place, message):
     _, drawn = expand(IMAGES, 1, policies.Single("Cutout", 1.0))
     put = dataclasses.replace(drawn, center=torch.zeros_like(drawn.center))
     put.center[3, 0, 0] = torch.tensor([15, 11])
     replay(IMAGES, put)
     put.center[3, 0, 0] = torch.tensor(place)
-    with pytest.raises(
-        ValueError, match=rf"at \({place[0]}, {place[1]}\), outside of images of 16"
-    ):
+    with pytest.raises(ValueError, match=message):
         replay(IMAGES, put)
 
 

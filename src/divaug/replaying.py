@@ -74,7 +74,7 @@ def _fit(subpolicies: SubPolicies, pool: int, size: tuple[int, int]) -> SubPolic
     check_partners(partner, pool, "pass the `pool` that `subpolicies` were drawn with.")
     placed = subpolicies.applying(lambda operation: operation.needs_center)
     ends = torch.tensor(size, dtype=torch.int32, device=subpolicies.device)
-    outside = placed & ((subpolicies.center < 0) | (subpolicies.center >= ends)).any(-1)
+    outside = placed & (subpolicies.center >= ends).any(-1)
     if bool(outside.any()):
         y, x = subpolicies.center[outside][0].tolist()
         raise ValueError(
