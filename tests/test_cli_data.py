@@ -12,7 +12,7 @@ from PIL import Image
 
 from divaug import datasets
 from divaug.cli import run
-from divaug.datasets import Stream, identify
+from divaug.datasets import ImageStream, identify
 from divaug.recipes import recipe as read_recipe_of
 from divaug.training import checkpoints
 from divaug.training.data import describe, load_data
@@ -176,19 +176,19 @@ def test_an_image_damaged_during_a_run_is_named_and_a_repair_is_other_data(
     victim = photos / "train" / "dog" / "01.png"
     whole = victim.read_bytes()
     words = ("--data", photos, "--out", out, "--device", "cpu", *STREAMED)
-    read = Stream.epoch
+    read = ImageStream.epoch
 
     def spoiled(self, epoch, **named):
         if epoch == 1:
             victim.write_bytes(damaged("png"))
         return read(self, epoch, **named)
 
-    monkeypatch.setattr(Stream, "epoch", spoiled)
+    monkeypatch.setattr(ImageStream, "epoch", spoiled)
     code, _, lines = call(capsys, "train", "demo-default", *words)
     assert (code, len(lines)) == (2, 1)
     assert f"{victim} is not a readable image but damaged" in lines[0]
     assert "begin the run again in another folder" in lines[0]
-    monkeypatch.setattr(Stream, "epoch", read)
+    monkeypatch.setattr(ImageStream, "epoch", read)
     Image.new("RGB", (30, 20), (1, 2, 3)).save(victim)
     line = refused(capsys, "train", "demo-default", *words, "--resume")
     assert "its content has changed since (a repair changes it too)" in line

@@ -114,7 +114,7 @@ def of_files() -> dict[str, Tensor]:
         whole = datasets.load(place, size=12)
         found["folder"], found["folder's labels"] = whole.train_images, whole.train_labels
         files = datasets.image_files(place)
-        for n, batch in enumerate(datasets.Stream(files.train, 2, size=12).epoch(1)):
+        for n, batch in enumerate(datasets.ImageStream(files.train, 2, size=12).epoch(1)):
             found |= {f"stream {n} {name}": one for name, one in batch._asdict().items()}
     shipped = datasets.load("fashion-mnist-small").subset(20)
     found["shipped"], found["its labels"] = shipped.train_images, shipped.train_labels

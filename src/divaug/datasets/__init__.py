@@ -5,7 +5,7 @@ from divaug.datasets._cifar import cifar10, cifar100
 from divaug.datasets._dataset import Dataset, balanced_indices
 from divaug.datasets._download import RemoteFile
 from divaug.datasets._fashion_mnist import SHIPPED, fashion_mnist, shipped
-from divaug.datasets._identity import Identity, identify
+from divaug.datasets._identity import DataIdentity, identify
 from divaug.datasets._image_files import (
     Files,
     ImageFiles,
@@ -21,20 +21,20 @@ from divaug.datasets._partners import MAX_PARTNERS, partners
 from divaug.datasets._statistics import STATISTICS, Statistics, channel_statistics
 from divaug.datasets._svhn import svhn
 from divaug.datasets._table import DATASETS, check_name, default_root, load
-from divaug.datasets.streaming import Stream, StreamBatch
+from divaug.datasets.streaming import ImageStream, StreamBatch
 
 __all__ = [
     "DATASETS",
     "MAX_PARTNERS",
     "SHIPPED",
     "STATISTICS",
+    "DataIdentity",
     "Dataset",
     "Files",
-    "Identity",
     "ImageFiles",
+    "ImageStream",
     "RemoteFile",
     "Statistics",
-    "Stream",
     "StreamBatch",
     "balanced_indices",
     "channel_statistics",

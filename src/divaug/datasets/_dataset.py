@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from divaug.checks import whole
 from divaug.datasets._order import SUBSET, permutation
 
 
@@ -91,19 +92,22 @@ def balanced_indices(labels: Tensor, num_images: int, num_classes: int, *, seed:
         >>> labels[balanced_indices(labels, 4, 2, seed=0)].tolist()
         [0, 0, 1, 1]
     """
-    if num_images < 1:
-        raise ValueError(f"a subset needs at least one image, got {num_images}")
+    wanted = whole(num_images)
+    if wanted is None or wanted < 1:
+        raise ValueError(
+            f"a subset must have a whole number of images, at least 1, got {num_images!r}."
+        )
     shuffled = permutation(labels.shape[0], seed, SUBSET, device=labels.device)
     # The classes that get one image more are drawn too: class 0 is not favoured.
     favoured = permutation(num_classes, seed, SUBSET, num_classes, device="cpu").tolist()
-    extra = set(favoured[: num_images % num_classes])
+    extra = set(favoured[: wanted % num_classes])
     chosen = []
     for label in range(num_classes):
-        share = num_images // num_classes + (label in extra)
+        share = wanted // num_classes + (label in extra)
         members = shuffled[labels[shuffled] == label]
         if members.shape[0] < share:
             raise ValueError(
-                f"a balanced subset of {num_images} images needs {share} of class {label}, which "
+                f"a balanced subset of {wanted} images needs {share} of class {label}, which "
                 f"has {members.shape[0]}; ask for fewer images"
             )
         chosen.append(members[:share])

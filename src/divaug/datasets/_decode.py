@@ -64,13 +64,22 @@ def decode(
         OSError: If there is no such file, or it must not be read.
         ImportError: If Pillow is not installed.
     """
-    if channels not in _MODES:
-        raise ValueError(f"channels must be one of {sorted(_MODES)}, got {channels}")
+    check_channels(channels)
     image = _read(path, _MODES[channels], upright)
     if size is not None:
         image = _centre_square(image, size)
     pixels = np.array(image).reshape(image.height, image.width, channels)
     return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
+
+
+def check_channels(channels: int) -> None:
+    """Refuse what is neither colour nor grey.
+
+    Raises:
+        ValueError: Other channels than 3 or 1.
+    """
+    if channels not in _MODES:
+        raise ValueError(f"`channels` must be 3 for colour or 1 for grey, got {channels!r}.")
 
 
 class _UnsuitableError(ValueError):

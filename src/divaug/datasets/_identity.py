@@ -19,7 +19,7 @@ MAX_SIZES, MAX_CONTENTS = 10_000, 64
 
 
 @dataclass(frozen=True)
-class Identity:
+class DataIdentity:
     """What tells one dataset from another.
 
     Attributes:
@@ -48,21 +48,21 @@ class Identity:
         return asdict(self)
 
     @staticmethod
-    def from_dict(content: Mapping[str, Any]) -> "Identity":
+    def from_dict(content: Mapping[str, Any]) -> "DataIdentity":
         """Read what `to_dict` gave.
 
         Raises:
             ValueError: If a field is missing or of another type.
         """
-        kinds = get_type_hints(Identity)
+        kinds = get_type_hints(DataIdentity)
         for name, kind in kinds.items():
             value = content.get(name)
             if not isinstance(value, kind) or isinstance(value, bool):
                 raise ValueError(f"`{name}` is missing or of another type, {value!r}")
-        return Identity(**{name: content[name] for name in kinds})
+        return DataIdentity(**{name: content[name] for name in kinds})
 
 
-def identify(data: Dataset | ImageFiles) -> Identity:
+def identify(data: Dataset | ImageFiles) -> DataIdentity:
     """Compute what tells a dataset from others, the same on every machine and wherever it lies.
 
     Example:
@@ -86,7 +86,7 @@ def identify(data: Dataset | ImageFiles) -> Identity:
             # The length before each piece: two pieces never read as another two.
             total.update(len(piece).to_bytes(8, "little"))
             total.update(piece)
-    return Identity(data.name, *sizes, data.num_classes, total.hexdigest())
+    return DataIdentity(data.name, *sizes, data.num_classes, total.hexdigest())
 
 
 def _of_images(images: Tensor, labels: Tensor) -> Iterator[memoryview | bytes]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from divaug.checks import check_whole, real
 from divaug.datasets._dataset import balanced_indices
 from divaug.datasets._decode import decode
 from divaug.datasets._order import SPLIT, STATISTICS, permutation
@@ -248,15 +249,16 @@ def _extension(name: str) -> str:
 
 def _split(root: Path, files: Files, fraction: float, seed: int) -> tuple[Files, Files]:
     """Hold out a share of each class, at least one image and never the last one."""
-    if not 0 <= fraction < 1:
-        raise ValueError(f"test_fraction must lie in [0, 1), got {fraction}")
+    part = real(fraction)
+    if part is None or not 0 <= part < 1:
+        raise ValueError(f"`test_fraction` must be a number in [0, 1), got {fraction!r}.")
     held_out = torch.zeros(len(files), dtype=torch.bool, device="cpu")
     shuffled = permutation(len(files), seed, SPLIT)
-    for label in torch.unique(files.labels).tolist() if fraction else ():
+    for label in torch.unique(files.labels).tolist() if part else ():
         members = shuffled[files.labels[shuffled] == label]
-        share = min(max(1, round(fraction * len(members))), len(members) - 1)
+        share = min(max(1, round(part * len(members))), len(members) - 1)
         held_out[members[:share]] = True
-    if fraction and not held_out.any():
+    if part and not held_out.any():
         raise ValueError(
             f"no class of {root} has two images, so none can be held out for testing; "
             "add images, or lay test images out as val/<class>/ beside train/<class>/"
@@ -265,9 +267,8 @@ def _split(root: Path, files: Files, fraction: float, seed: int) -> tuple[Files,
 
 
 def _statistics(files: Files, channels: int, limit: int, seed: int) -> Statistics:
-    if limit < 1:
-        raise ValueError(f"max_statistics_images must be at least 1, got {limit}")
-    drawn = permutation(len(files), seed, STATISTICS)[:limit].sort().values.tolist()
+    most = check_whole("max_statistics_images", limit, 1)
+    drawn = permutation(len(files), seed, STATISTICS)[:most].sort().values.tolist()
     return statistics_of_chunks(
         decode(files.paths[i], size=_STATISTICS_SIZE, channels=channels)[None] for i in drawn
     )

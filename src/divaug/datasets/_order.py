@@ -8,7 +8,7 @@ it is a bijection of the index, so keys never tie and sorting leaves nothing to 
 import torch
 from torch import Tensor
 
-from divaug.checks import whole
+from divaug.checks import check_whole, whole
 
 _MASK = (1 << 64) - 1
 # Increment and multipliers of SplitMix64 (Steele, Lea and Flood, 2014); all odd, so each
@@ -47,11 +47,7 @@ def order(num_images: int, *, seed: int, epoch: int, device: torch.device | str 
 
 def permutation(num: int, *key: int, device: torch.device | str = "cpu") -> Tensor:
     """Return the permutation of ``0 … num − 1`` that belongs to a key of integers."""
-    count = whole(num)
-    if count is None:
-        raise TypeError(f"the number of images must be an int, got {type(num).__name__}")
-    if count < 0:
-        raise ValueError(f"the number of images must not be negative, got {count}")
+    count = check_whole("num_images", num, 0)
     start = 0
     for word in key:
         start = _mix(start ^ (_require_int(word) & _MASK))
@@ -62,7 +58,7 @@ def permutation(num: int, *key: int, device: torch.device | str = "cpu") -> Tens
 def _require_int(word: object) -> int:
     number = whole(word)
     if number is None:
-        raise TypeError(f"seed and epoch must be integers, got {word!r}")
+        raise TypeError(f"`seed` and `epoch` must be whole numbers, got {word!r}.")
     return number
 
 

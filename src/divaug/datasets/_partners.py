@@ -5,7 +5,7 @@ from torch import Tensor
 
 from divaug.datasets._image_files import Files
 from divaug.datasets._order import PARTNERS, permutation
-from divaug.datasets.streaming import Stream
+from divaug.datasets.streaming import ImageStream
 
 #: The most images that are kept; 512 of 256 pixels a side take 96 MiB.
 MAX_PARTNERS = 512
@@ -22,7 +22,7 @@ def partners(
 
     Args:
         files: What to draw from.
-        size: Side of the square, as for `Stream`.
+        size: Side of the square, as for `ImageStream`.
         channels: 3 for colour, 1 for grey.
         seed: Which images.
         num_workers: Processes that decode.
@@ -31,7 +31,7 @@ def partners(
         uint8 ``[P,C,size,size]``.
     """
     drawn = permutation(len(files), seed, PARTNERS)[:MAX_PARTNERS].sort().values
-    stream = Stream(
+    stream = ImageStream(
         files.take(drawn),
         min(64, len(drawn)),
         size=size,

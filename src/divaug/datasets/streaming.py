@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
-from divaug.datasets._decode import decode
+from divaug.checks import check_whole
+from divaug.datasets._decode import check_channels, decode
 from divaug.datasets._image_files import Files
 from divaug.datasets._order import order
 
@@ -32,7 +33,7 @@ class StreamBatch(NamedTuple):
     indices: Tensor
 
 
-class Stream:
+class ImageStream:
     """Batches of a folder's images, epoch by epoch.
 
     Every image is resized so that its shorter side is `size` and cut to the square in its centre,
@@ -55,7 +56,7 @@ class Stream:
         Train on a folder::
 
             files = divaug.datasets.image_files("photos")
-            stream = Stream(files.train, batch_size=256, num_workers=8)
+            stream = ImageStream(files.train, batch_size=256, num_workers=8)
             for epoch in range(90):
                 for images, labels, indices in stream.epoch(epoch):
                     ...
@@ -76,6 +77,9 @@ class Stream:
         rank: int = 0,
         num_ranks: int = 1,
     ) -> None:
+        check_whole("size", size, 1)
+        check_channels(channels)
+        check_whole("num_workers", num_workers, 0)
         self._batches = _Batches(len(files), batch_size, shuffle, seed, drop_last, rank, num_ranks)
         self._loader: DataLoader[_Sample | _Unreadable] = DataLoader(
             _Decoded(files, size, channels),
@@ -171,13 +175,12 @@ class _Batches:
         rank: int,
         num_ranks: int,
     ) -> None:
-        if batch_size < 1 or batch_size % num_ranks:
+        check_whole("num_ranks", num_ranks, 1)
+        check_whole("rank", rank, 0, num_ranks - 1)
+        if check_whole("batch_size", batch_size, 1) % num_ranks:
             raise ValueError(
-                f"batch_size must be a positive multiple of num_ranks = {num_ranks}, "
-                f"got {batch_size}"
+                f"`batch_size` must be a multiple of `num_ranks` = {num_ranks}, got {batch_size}."
             )
-        if not 0 <= rank < num_ranks:
-            raise ValueError(f"rank must lie in 0 … {num_ranks - 1}, got {rank}")
         if drop_last and num_images < batch_size:
             raise ValueError(
                 f"{num_images} images do not fill one batch of {batch_size}; "

@@ -11,7 +11,7 @@ from divaug.diversity import kept_by_chance, variance_diversity
 from divaug.figures.canvas import INK, PAPER, SOFT, Page
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["KEPT", "Choice", "bar_scale", "draw_candidates"]
+__all__ = ["KEPT", "Chosen", "bar_scale", "draw_candidates"]
 
 #: The colour of everything that was kept.
 KEPT = (214, 92, 20)
@@ -23,7 +23,7 @@ MOST_BARS = 100
 
 
 @dataclass(frozen=True)
-class Choice:
+class Chosen:
     """Everything the picture shows.
 
     Args:
@@ -41,7 +41,7 @@ class Choice:
     chosen: Tensor
 
 
-def draw_candidates(choice: Choice, title: str, subtitle: str = "") -> Image.Image:
+def draw_candidates(choice: Chosen, title: str, subtitle: str = "") -> Image.Image:
     """Draw one row an image: the original, then its candidates with their predictions below.
 
     Kept candidates have a frame and the number of their place in the order of choice.
@@ -70,7 +70,7 @@ def bar_scale(largest: float) -> float:
     return min(1.0, round(math.ceil(largest / digit - 1e-5) * digit, 9))
 
 
-def _draw_row(page: Page, choice: Choice, b: int, top: int, scale: float) -> None:
+def _draw_row(page: Page, choice: Chosen, b: int, top: int, scale: float) -> None:
     order = choice.chosen[b].tolist()
     page.paste(choice.images[b], MARGIN, top + FRAME, CELL, CELL)
     kept = float(variance_diversity(choice.probs[b, choice.chosen[b]]))
@@ -92,7 +92,7 @@ def _draw_row(page: Page, choice: Choice, b: int, top: int, scale: float) -> Non
 
 
 def _draw_candidate(
-    page: Page, choice: Choice, at: tuple[int, int], corner: tuple[int, int], order: list[int]
+    page: Page, choice: Chosen, at: tuple[int, int], corner: tuple[int, int], order: list[int]
 ) -> None:
     left, top = corner
     b, e = at

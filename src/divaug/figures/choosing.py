@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from divaug import default_augmentation as defaults
 from divaug.expansion import expand
-from divaug.figures.candidates import Choice
+from divaug.figures.candidates import Chosen
 from divaug.figures.canvas import fit_square
 from divaug.models import build
 from divaug.names import unknown_name
@@ -103,7 +103,7 @@ def choose(
     space: str = "paper",
     size: int = 32,
     statistics: str = "cifar10",
-) -> Choice:
+) -> Chosen:
     """Expand, score and select, keeping everything that a picture needs.
 
     Args:
@@ -127,7 +127,7 @@ def choose(
     candidates, subpolicies = expand(originals, num_candidates, Uniform(space), seed=seed)
     probs = score(network.model, _normalised(candidates, network, statistics))
     chosen = select(probs, num_selected, method, seed)
-    return Choice(originals, candidates, subpolicies, probs, chosen)
+    return Chosen(originals, candidates, subpolicies, probs, chosen)
 
 
 def _normalised(candidates: Tensor, network: Network, statistics: str) -> Tensor:

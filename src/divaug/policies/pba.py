@@ -14,7 +14,7 @@ from divaug.policies.base import Policy
 from divaug.policies.checks import check_name
 from divaug.policies.levels import CIFAR_LEVELS
 from divaug.policies.schedule import AT_MOST, MOST_OPERATIONS, Schedule, needed_epoch
-from divaug.policies.table import Choice, Entry, Partners, compile_table, finish
+from divaug.policies.table import ChosenOperations, Entry, Partners, compile_table, finish
 from divaug.randomness import Purpose, Stream, Words, uniform
 from divaug.subpolicies import SubPolicies
 
@@ -92,7 +92,7 @@ class PBA(Policy):
         all_integers, all_floats = (part.index_select(0, segment)[0] for part in tables)
         entry, used = self._walk(stream, candidates, all_floats[:, 0])
         integers, floats = all_integers[entry], all_floats[entry]
-        chosen = Choice(
+        chosen = ChosenOperations(
             applied=used,
             probability=floats[..., 0],
             magnitude=floats[..., 2],

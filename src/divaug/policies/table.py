@@ -13,7 +13,7 @@ from divaug.subpolicies import SubPolicies
 
 __all__ = [
     "IDENTITY",
-    "Choice",
+    "ChosenOperations",
     "Entry",
     "Partners",
     "PolicyTable",
@@ -146,7 +146,7 @@ class Partners:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class ChosenOperations:
     """Operations already chosen, `[B,E,K]`, whose sign, place and partner are still to be drawn."""
 
     applied: Tensor
@@ -176,7 +176,7 @@ def draw(
     return finish(chosen, stream, size, partners, table.operations)
 
 
-def choose(table: PolicyTable, stream: Stream, candidates: int) -> Choice:
+def choose(table: PolicyTable, stream: Stream, candidates: int) -> ChosenOperations:
     """Draw operations with their coins and magnitudes for every sample of the stream: `[B,E,K]`."""
     row_word, p_word, coin, m_word = stream.words(
         Purpose.OPERATION, candidates, table.num_operations
@@ -187,7 +187,7 @@ def choose(table: PolicyTable, stream: Stream, candidates: int) -> Choice:
     slot = torch.arange(table.num_operations, device=row.device)
     integers, floats = table.integers[row, slot], table.floats[row, slot]
     probability = floats[..., 0] + floats[..., 1] * uniform(p_word)
-    return Choice(
+    return ChosenOperations(
         applied=(uniform(coin) < probability) & (integers[..., 0] >= 0),
         probability=probability,
         magnitude=floats[..., 2] + floats[..., 3] * _fraction(m_word, integers[..., 1]),
@@ -214,7 +214,7 @@ def _another(word: Tensor, partners: Partners) -> Tensor:
 
 
 def finish(
-    chosen: Choice,
+    chosen: ChosenOperations,
     stream: Stream,
     size: tuple[int, int],
     partners: Partners,

@@ -10,7 +10,7 @@ from torch import Tensor
 from divaug.datasets import Dataset
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.expansion import expand
-from divaug.figures.candidates import Choice, draw_candidates
+from divaug.figures.candidates import Chosen, draw_candidates
 from divaug.plugin import DivAug
 from divaug.reporting.plots import Picture, of_picture
 from divaug.reporting.reading import RunRecord
@@ -38,7 +38,7 @@ class Candidates:
             is not the run's.
     """
 
-    choice: Choice
+    choice: Chosen
     classes: tuple[str, ...]
     method: str
     own: bool
@@ -108,7 +108,7 @@ def _choose(
     index: Tensor,
     step: int,
     default: DefaultAugmentation,
-) -> Choice:
+) -> Chosen:
     finished, subpolicies = expand(
         images,
         augment.source.num_candidates,
@@ -123,7 +123,7 @@ def _choose(
     chosen = select(
         probs, augment.num_selected, augment.method, augment.source.seed, step=step, index=index
     )
-    return Choice(images, _to_bytes(finished, default), subpolicies, probs, chosen)
+    return Chosen(images, _to_bytes(finished, default), subpolicies, probs, chosen)
 
 
 def _to_bytes(finished: Tensor, default: DefaultAugmentation) -> Tensor:

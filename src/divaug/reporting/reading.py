@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from divaug.datasets import Identity
+from divaug.datasets import DataIdentity
 from divaug.recipes import Recipe
 from divaug.reporting.lines import Epoch, Interval, parse_epoch, parse_interval
 from divaug.training.places import HARMLESS
@@ -38,7 +38,7 @@ class RunRecord:
     epochs: tuple[Epoch, ...]
     intervals: tuple[Interval, ...] = ()
     starts: tuple[Mapping[str, Any], ...] = ()
-    data: Identity | None = None
+    data: DataIdentity | None = None
     drawn: bool = False
     split: Split | None = None
 

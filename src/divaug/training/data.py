@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from divaug import datasets, default_augmentation
-from divaug.datasets import Dataset, Identity, ImageFiles
+from divaug.datasets import DataIdentity, Dataset, ImageFiles
 from divaug.datasets._numpy_files import check_start, reading
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.recipes import RECIPES, Recipe
@@ -178,7 +178,7 @@ def place_of(recipe: Recipe, data: str | Path | None = None) -> str | None:
     return str(Path(recipe.dataset if data is None else data).absolute())
 
 
-def describe(recipe: Recipe, data: Dataset | ImageFiles, identity: Identity) -> str:
+def describe(recipe: Recipe, data: Dataset | ImageFiles, identity: DataIdentity) -> str:
     """A sentence for the log: what is trained on, and what is held out of it."""
     text = f"data {identity}"
     if isinstance(data, ImageFiles) and data.held_out:

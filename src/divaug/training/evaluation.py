@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from divaug.datasets import Files, Stream
+from divaug.datasets import Files, ImageStream
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.modes import evaluating
 from divaug.scoring import logits_of
@@ -114,7 +114,7 @@ class TestFiles:
         part = Files(self.files.paths[start:stop], self.files.labels[start:stop])
         if not len(part):
             return
-        stream = Stream(
+        stream = ImageStream(
             part,
             self.chunk_size,
             size=self.size,

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from divaug.datasets import ImageFiles, Stream, order, partners
+from divaug.datasets import ImageFiles, ImageStream, order, partners
 from divaug.recipes import Recipe
 from divaug.training.distributed import Processes
 from divaug.training.hardware import workers
@@ -132,7 +132,7 @@ class Streamed:
             seed=recipe.seed,
             num_workers=workers(recipe.num_workers),
         ).to(device)
-        self._stream = Stream(
+        self._stream = ImageStream(
             files.train,
             recipe.batch_size,
             size=size,

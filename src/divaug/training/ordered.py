@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from divaug.datasets import Dataset, Files, ImageFiles, Stream, partners
+from divaug.datasets import Dataset, Files, ImageFiles, ImageStream, partners
 from divaug.training.assembly import STREAMED_SIZE
 from divaug.training.feeds import Batch
 
@@ -64,7 +64,7 @@ class _OnDisk:
         ).to(self.device)
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        stream = Stream(
+        stream = ImageStream(
             self.files,
             batch_size,
             size=STREAMED_SIZE,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from divaug.datasets import Dataset, Identity, ImageFiles, identify
+from divaug.datasets import DataIdentity, Dataset, ImageFiles, identify
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.recipes import Recipe
 from divaug.training.data import load_data, place_of
@@ -36,7 +36,7 @@ class DataRecord:
         std: likewise.
     """
 
-    identity: Identity
+    identity: DataIdentity
     path: str | None = None
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
@@ -100,7 +100,7 @@ def read_data_record(folder: Path) -> DataRecord | None:
         mean, std = (_numbers(content, name) for name in ("mean", "std"))
         if (mean is None) != (std is None) or len(mean or ()) != len(std or ()):
             raise ValueError("`mean` and `std` must have a number for each channel")
-        return DataRecord(Identity.from_dict(content), place, mean, std)
+        return DataRecord(DataIdentity.from_dict(content), place, mean, std)
     except ValueError as error:  # what is no JSON or no text is a ValueError too
         raise ValueError(f"{path} is damaged: {error}.") from None
 
@@ -191,7 +191,7 @@ def refuse_other(
         )
 
 
-def _remedy(before: Identity, now: Identity) -> str:
+def _remedy(before: DataIdentity, now: DataIdentity) -> str:
     """What to do about data that a run was not begun with."""
     if replace(now, fingerprint=before.fingerprint) == before:
         return "its content has changed since (a repair changes it too): put back what was there"
