@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import math
+import re
 import subprocess
 import tarfile
 from dataclasses import dataclass, replace
@@ -273,7 +274,7 @@ def test_known_entries_and_repeats_of_autoaugment():
 def test_every_data_file_has_a_source_and_its_checksum():
     folder = resources.files("divaug.policies") / "data"
     sums = json.loads((folder / "checksums.json").read_text(encoding="utf-8"))
-    files = {entry.name for entry in folder.iterdir()} - {"checksums.json"}
+    files = {e.name for e in folder.iterdir() if e.name.endswith(".json")} - {"checksums.json"}
     assert files == set(sums)
     for name in files:
         content = (folder / name).read_bytes()
@@ -288,7 +289,8 @@ def test_a_checkout_with_windows_line_ends_has_the_same_bytes():
     command = ["git", "-C", str(root), "-c", "core.autocrlf=true", "archive", "HEAD", where]
     done = subprocess.run(command, capture_output=True, check=True)
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as tar:
-        read = {i.name.split("/")[-1]: tar.extractfile(i).read() for i in tar if i.isfile()}
+        files = [i for i in tar if i.isfile() and i.name.endswith(".json")]
+        read = {i.name.split("/")[-1]: tar.extractfile(i).read() for i in files}
     sums = json.loads(read.pop("checksums.json"))
     assert {name: hashlib.sha256(text).hexdigest() for name, text in read.items()} == sums
 
@@ -306,3 +308,18 @@ def test_a_damaged_data_file_is_refused(tmp_path, monkeypatch):
         (folder / name).write_bytes(content.replace(b"0.2", b"0.3", 1))
         with pytest.raises(ValueError, match=rf"{name} is damaged.*install divaug again"):
             read_data.__wrapped__(name)
+
+
+def test_lists_of_others_come_with_their_licence():
+    """Apache's asks for its text, and for the names of those whose work it is."""
+    folder = resources.files("divaug") / "policies" / "data"
+    notice = (folder / "NOTICE.txt").read_text(encoding="utf-8")
+    for name in ("autoaugment.json", "fast_autoaugment.json", "pba.json"):
+        repository = re.search(r"[\w-]+/[\w-]+(?= )", read_data(name)["source"])
+        part = next(part for part in notice.split("\n\n") if part.startswith(name))
+        assert repository is not None
+        assert repository[0] in part
+        assert "Copyright 201" in part
+    licence = (folder / "LICENSE-Apache-2.0.txt").read_text(encoding="utf-8")
+    assert "Version 2.0, January 2004" in licence
+    assert licence.rstrip().endswith("END OF TERMS AND CONDITIONS")
