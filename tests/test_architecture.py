@@ -20,6 +20,7 @@ SOURCE = Path(divaug.__file__).parent
 STAGES = (
     ("checks",),
     ("names",),
+    ("constants",),
     ("compilation",),
     ("modes",),
     ("buffers",),
@@ -33,7 +34,6 @@ STAGES = (
     ("subpolicies",),
     ("policies",),
     ("kernels",),
-    ("constants",),
     ("random_crop",),
     ("photometric",),
     ("default_augmentation",),

@@ -110,6 +110,33 @@ class Undecorated(policies.RandAugment):
         return [row for row in super().rows() if row[0].operation in self.allowed]
 
 
+class WithDefault(Undecorated):
+    """Where a class has the attribute too."""
+
+    allowed = ("Rotate",)
+
+    def __init__(self, n, m, allowed=("Rotate",)):
+        super().__init__(n, m, allowed)
+
+
+class Slotted(Undecorated):
+    """Where no __dict__ has it."""
+
+    __slots__ = ("allowed",)
+
+
+@dataclass(frozen=True)
+class OwnInit(policies.RandAugment):
+    """A dataclass that is not made of its fields."""
+
+    def __init__(self, n, m, allowed):
+        super().__init__(n, m)
+        object.__setattr__(self, "allowed", allowed)
+
+    def rows(self):
+        return [row for row in super().rows() if row[0].operation in self.allowed]
+
+
 class OtherRows(policies.RandAugment):
     """Has no setting of its own, and a value that is made once."""
 
@@ -130,21 +157,86 @@ class Derived(policies.RandAugment):
         object.__setattr__(self, "_doubled", 2 * self.m)
 
 
-def test_settings_that_are_no_fields_are_refused():
-    """They would draw what another of the class was asked for, and be lost in JSON."""
-    policy = Undecorated(2, 9, ("Rotate",))
-    assert policy == Undecorated(2, 9, ("Color",))  # which is why
-    said = r"'allowed' outside of its fields.*make Undecorated a dataclass\(frozen=True\)"
-    for refused in (lambda: expand(IMAGES, 2, policy), policy.to_json):
-        with pytest.raises(TypeError, match=said):
-            refused()
+class Lazy(policies.RandAugment):
+    """Keeps by hand what was made once."""
+
+    def rows(self):
+        if "_rows" not in vars(self):
+            rows = [row for row in super().rows() if row[0].operation == "Rotate"]
+            object.__setattr__(self, "_rows", rows)
+        return self._rows
 
 
-@pytest.mark.parametrize("kind", [OtherRows, Derived])
+class Further(Derived):
+    """Adds nothing."""
+
+
+@dataclass(frozen=True)
+class Weighed(policies.RandAugment):
+    """Keeps a tensor that follows from its fields."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "_weights", torch.full((3,), float(self.m)))
+
+
+class Controlled(policies.Policy):
+    """Draws what a network says, which is no setting."""
+
+    num_operations = 1
+
+    def __init__(self, controller):
+        object.__setattr__(self, "controller", controller)
+
+    def draw(self, stream, candidates, *_given):
+        angle = float(self.controller.bias.detach()[0])
+        return drawn((len(stream.index), candidates, 1), argument=angle)
+
+
+OUTSIDE = [Undecorated, WithDefault, Slotted, OwnInit]
+
+
+@pytest.mark.parametrize("kind", OUTSIDE)
+def test_policies_that_compare_equal_draw_what_each_was_asked_for(kind):
+    """Tables are kept by what the rows say, not by what equality looks at."""
+    for names in (("Rotate",), ("Color",), ("Rotate", "Color")):
+        policy = kind(2, 9, names)
+        assert policy == kind(2, 9, ("Invert",))  # which is the trap
+        for _ in range(2):
+            _, found = expand(IMAGES, 32, policy)
+            drawn_names = {OPERATIONS[i] for i in found.operation.unique().tolist()}
+            assert drawn_names == set(names)
+
+
+@pytest.mark.parametrize("kind", OUTSIDE)
+def test_text_that_would_not_give_a_policy_back_is_refused(kind):
+    said = rf"outside of its fields.*make {kind.__name__} a dataclass\(frozen=True\)"
+    with pytest.raises(TypeError, match=said):
+        kind(2, 9, ("Color",)).to_json()
+
+
+def test_a_policy_that_asks_a_network_draws_and_is_not_written():
+    policy = Controlled(torch.nn.Linear(2, 2))
+    _, found = expand(IMAGES, 3, policy)
+    assert (found.argument == policy.controller.bias[0]).all()
+    with pytest.raises(TypeError, match=r"has settings outside of its fields.*controller"):
+        policy.to_json()
+
+
+def test_equal_rows_share_one_table():
+    """A policy made anew in every step would be copied to the device in every step."""
+    device, kinds = torch.device("cpu"), (Further, policies.FastAutoAugment)
+    for kind in kinds:
+        settings = () if kind is policies.FastAutoAugment else (2, 9)
+        tables = {id(kind(*settings).table(32, 32, device)) for _ in range(3)}
+        assert len(tables) == 1
+
+
+@pytest.mark.parametrize("kind", [OtherRows, Lazy, Derived, Further, Weighed])
 def test_what_follows_from_the_fields_may_be_kept(kind):
     policy = kind(2, 9)
     for _ in range(2):  # the second time the value is there
         _, drawn_now = expand(IMAGES, 2, policy)
         assert policies.from_json(policy.to_json()) == policy
-    if kind is OtherRows:
+    if kind in (OtherRows, Lazy):
         assert set(drawn_now.operation.flatten().tolist()) == {ROTATE}

@@ -644,6 +644,37 @@ def test_a_forward_that_writes_to_weights_is_named():
         score(Momentum(), CANDIDATES)  # whose weights nobody counts
 
 
+def test_written_weights_are_counted_and_the_first_is_named():
+    both = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(192, 5), nn.BatchNorm1d(5)))
+
+    def shrink(module, _inputs):
+        with torch.no_grad():
+            module.weight.mul_(0.5)
+            module.bias.mul_(0.5)
+
+    both[1][0].register_forward_pre_hook(shrink)
+    with pytest.warns(RuntimeWarning, match=r"to `1\.0\.weight` and 1 more, and scoring"):
+        score(both, CANDIDATES)
+
+
+def test_weights_that_are_put_back_are_not_spoken_of():
+    """A copy is kept of a model with a `train` of its own: here it undoes the forward's writing."""
+
+    class Own(Momentum):
+        def train(self, mode=True):
+            return super().train(mode)
+
+    model = Own().train()
+    before = state(model)
+    score(model, CANDIDATES)  # a warning would be an error
+    assert same(before, state(model))
+
+
+def test_layers_that_learn_their_size_are_scored():
+    model = nn.Sequential(nn.Flatten(), nn.LazyLinear(5))
+    assert score(model, CANDIDATES).shape[-1] == 5
+
+
 class OneOf(nn.Module):
     """Compares images with a table that torch keeps within a norm."""
 

@@ -329,13 +329,20 @@ def test_part_of_a_bit_is_refused_on_reading():
         ("Rotate", {"argument": math.nan}, r"`argument` of Rotate must lie in .*got nan"),
         ("Rotate", {"operation": -2}, r"`operation` must lie in \[-1, 15\]"),
         ("Rotate", {"operation": 99}, r"`operation` must lie in \[-1, 15\]"),
+        ("Rotate", {"probability": 1.5}, r"`probability` must lie in \[0, 1\]"),
+        ("Rotate", {"probability": math.nan}, r"`probability` must lie in \[0, 1\]"),
+        ("Rotate", {"partner": -1}, "`partner` must not be negative, got -1"),
+        ("Rotate", {"center": -1}, "`center` must not be negative, got -1"),
     ],
 )
 def test_what_no_draw_could_give_is_not_replayed(operation, change, message):
     _, these = expand(IMAGES, 2, policies.Single(operation, 1.0))
-    edited = {name: torch.full_like(getattr(these, name), value) for name, value in change.items()}
-    with pytest.raises(ValueError, match=message):
-        replay_drawn(IMAGES, replace(these, **edited))
+    edited = {name: getattr(these, name).clone() for name in change}
+    for name, value in change.items():
+        edited[name][-1, -1] = value
+    for use in (replay_drawn, lambda images, broken: follow(images[:, 0], broken, fill=0)):
+        with pytest.raises(ValueError, match=message):
+            use(IMAGES, replace(these, **edited))
 
 
 def test_tensors_that_do_not_fit_together_are_refused():

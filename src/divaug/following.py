@@ -20,7 +20,7 @@ from divaug.expansion import check_default, renderer_for
 from divaug.operations.table import TABLE
 from divaug.randomness import Stream, check_index, check_seed, check_step
 from divaug.rendering import CHUNK_CANDIDATE_PIXELS
-from divaug.subpolicies import SubPolicies, check_shapes
+from divaug.subpolicies import SubPolicies, check_shapes, check_values
 
 __all__ = ["follow"]
 
@@ -67,6 +67,11 @@ def follow(
     Returns:
         `[B,E,H,W]` or `[B,E,C,H,W]`, with `chosen` S instead of E, in the dtype of `masks` and the
         size of the candidates.
+
+    Raises:
+        TypeError: masks, sub-policies or a `fill` of another kind.
+        ValueError: what does not fit together; sub-policies that nobody can have drawn, which are
+            noticed on a CPU only.
 
     Example:
         >>> from divaug import expand, policies
@@ -176,6 +181,8 @@ def _check_drawn(subpolicies: object, default: object) -> None:
     if not isinstance(subpolicies, SubPolicies) or subpolicies.operation.ndim != 3:
         raise TypeError("`subpolicies` must be the SubPolicies [B,E,K] that `expand` returned.")
     check_shapes(subpolicies.tensors())
+    if subpolicies.device.type == "cpu":  # elsewhere the host would wait
+        check_values(subpolicies)
     if not subpolicies.shape[1]:
         raise ValueError("`subpolicies` must hold at least one for each image, got E=0.")
     check_default(default)

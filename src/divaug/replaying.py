@@ -25,7 +25,8 @@ def replay(
     """Apply sub-policies drawn before: the same pixels on any device.
 
     Translations, Cutout's sides and its places are in pixels: on images of another size than those
-    that they were drawn for they mean something else.
+    that they were drawn for they mean something else. The values are looked at first, for which
+    the host waits.
 
     Args:
         images: uint8 `[B,C,H,W]`, the originals.

@@ -83,7 +83,7 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     weights. An autocast context around the call is respected; the softmax is taken in float32.
     What a model keeps outside of its parameters and buffers (a counter in Python, say) stays as its
     forward leaves it. So do parameters that the forward itself writes to even while it evaluates,
-    as that of a momentum encoder may; a warning names them.
+    as that of a momentum encoder may, unless they are among those copies; a warning names them.
 
     No other thread may use the model meanwhile: it would find it in evaluation mode, so a thread
     that prefetches batches must not augment them. One that draws from torch's generators meanwhile
@@ -113,9 +113,9 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     flat = candidates.flatten(0, 1)
     bare = _without_ddp(model)
     with (
-        evaluating(bare),
+        evaluating(bare) as restored,
         keeping_buffers(bare),
-        watching_weights(bare),
+        watching_weights(bare, restored),
         _past_ddp(bare),
         _generators_untouched(flat.device),
         _nothing_cached(),

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from divaug.constants import constant
 from divaug.names import unknown_name
 from divaug.operations.further import EVERY
 from divaug.operations.table import TABLE, Operation
@@ -285,11 +286,15 @@ def check_shapes(tensors: Mapping[str, Tensor]) -> None:
 
 
 def check_values(subpolicies: SubPolicies) -> None:
-    """Refuse operations, arguments, places and partners that there are not; waits for the device.
+    """Refuse operations, arguments, places and partners that there are not.
+
+    Waits for the device, once where there is nothing to refuse.
 
     Raises:
         ValueError: a value out of its range.
     """
+    if not bool(_out_of_range(subpolicies).any()):
+        return
     tensors, operations = subpolicies.tensors(), subpolicies.operations
     ids, probability = tensors["operation"], tensors["probability"]
     if ids.numel() and not (int(ids.min()) >= -1 and int(ids.max()) < len(operations)):
@@ -302,6 +307,23 @@ def check_values(subpolicies: SubPolicies) -> None:
     for i, operation in enumerate(operations):
         if operation.needs_argument:
             _check_arguments(operation, tensors["argument"][(ids == i) & tensors["applied"]])
+
+
+def _out_of_range(these: SubPolicies) -> Tensor:
+    """Which of them hold a value that nobody can have drawn: truth values `[...,K]`."""
+    limits = constant(
+        # For −1, which is no operation.
+        ((0.0,) * 4, *((o.low, o.high, o.needs_argument, o.whole) for o in these.operations)),
+        these.device,
+    )
+    known = (these.operation >= -1) & (these.operation < len(these.operations))
+    rows = torch.where(known, these.operation, -1) + 1
+    low, high, needed, whole = limits[rows.long()].unbind(-1)
+    bad = ~((these.argument >= low) & (these.argument <= high))
+    bad |= (whole > 0) & (these.argument != these.argument.round())
+    bad &= (needed > 0) & these.applied
+    bad |= ~known | ~((these.probability >= 0) & (these.probability <= 1))
+    return bad | (these.partner < 0) | (these.center < 0).any(-1)
 
 
 def check_partners(partner: Tensor, count: int, advice: str) -> None:

@@ -11,12 +11,16 @@ __all__ = ["watching_weights"]
 
 
 @contextmanager
-def watching_weights(model: nn.Module) -> Iterator[None]:
+def watching_weights(model: nn.Module, restored: frozenset[int] = frozenset()) -> Iterator[None]:
     """Warn where a forward has written to parameters, such as a momentum encoder's.
 
     To put them back would take a copy of all weights in every step, of every model. To notice takes
-    none: torch counts how often a tensor was written to. What is written through `.data` it does
-    not count.
+    none: torch counts how often a tensor was written to. What is written through `.data`, and a
+    parameter in place of another, it does not count; a write that changes no value it does.
+
+    Args:
+        model: whose parameters to watch.
+        restored: ids of tensors that somebody else puts back: nothing is to be said of those.
 
     Example:
         >>> import torch
@@ -31,7 +35,7 @@ def watching_weights(model: nn.Module) -> Iterator[None]:
     counted = [
         (name, parameter, parameter._version)
         for name, parameter in model.named_parameters()
-        if not is_lazy(parameter) and not parameter.is_inference()
+        if id(parameter) not in restored and not is_lazy(parameter) and not parameter.is_inference()
     ]
     yield
     written = [name for name, parameter, before in counted if parameter._version != before]
@@ -40,7 +44,8 @@ def watching_weights(model: nn.Module) -> Iterator[None]:
         warnings.warn(
             f"the model writes to its weights while it is asked, to `{written[0]}`{others}, and "
             "scoring does not put weights back: each step writes once more than it would without "
-            "DivAug. Let the forward write only `if self.training:`.",
+            "DivAug. Let the forward write only `if self.training:`; where writing twice does "
+            "what writing once does, as with the `max_norm` of an embedding, filter this warning.",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -74,31 +75,51 @@ class Policy(ABC):
 
     def to_json(self) -> str:
         """Text that `divaug.policies.from_json` turns back into an equal policy."""
-        check_policy(self)
         content = {"format": _FORMAT, "policy": type(self).__name__, "settings": self.settings()}
-        return json.dumps(content, indent=1)
+        text = json.dumps(content, indent=1)
+        _check_restorable(self, text)
+        return text
 
 
 def check_policy(policy: object) -> None:
-    """Refuse what is neither a policy nor None, and a policy whose settings are no fields."""
-    if policy is None:
-        return
-    if not isinstance(policy, Policy):
+    """Refuse what is neither a policy nor None."""
+    if policy is not None and not isinstance(policy, Policy):
         raise TypeError(
             f"`policy` must be one of divaug.policies, such as RandAugment(2, 9), got {policy!r}."
         )
+
+
+def _check_restorable(policy: Policy, text: str) -> None:
+    """Refuse text that would not give the policy back.
+
+    Raises:
+        TypeError: what it is made of is not in its fields.
+    """
     kind = type(policy)
-    if "__dataclass_params__" in vars(kind):
-        return
-    # It compares equal to others of its class whatever these are, and would get their tables.
-    known = {field.name for field in fields(policy)}
-    unknown = [name for name in vars(policy) if name not in known and not hasattr(kind, name)]
-    if unknown:
+    remedy = f"make {kind.__name__} a dataclass(frozen=True) whose fields are all its settings"
+    settings = json.loads(text)["settings"]
+    try:
+        again = kind(**{name: frozen(value) for name, value in settings.items()})
+    except (TypeError, ValueError) as error:
         raise TypeError(
-            f"`policy` keeps {unknown[0]!r} outside of its fields, by which policies are told "
-            f"apart and written down; make {kind.__name__} a dataclass(frozen=True) with a field "
-            f"{unknown[0]!r}."
-        )
+            f"`policy` has settings outside of its fields, which alone are written down: {error}; "
+            f"{remedy}."
+        ) from error
+    # A value that is kept for later need not be there yet.
+    for name in vars(policy).keys() & vars(again).keys():
+        if not _alike(vars(policy)[name], vars(again)[name]):
+            raise TypeError(
+                f"`policy` keeps {name!r} outside of its fields, which alone are written down; "
+                f"{remedy}."
+            )
+
+
+def _alike(one: Any, other: Any) -> bool:
+    try:
+        same = one == other
+    except RuntimeError:  # tensors of other shapes
+        return False
+    return bool(same.all()) if isinstance(same, Tensor | np.ndarray) else bool(same)
 
 
 @dataclass(frozen=True)
@@ -109,7 +130,7 @@ class TablePolicy(Policy):
 
     @abstractmethod
     def rows(self) -> Sequence[Sequence[Entry]]:
-        """R rows of K entries."""
+        """R rows of K entries; a policy is asked once."""
 
     def extra_operations(self) -> tuple[Operation, ...]:
         """Operations beyond the sixteen that the rows name."""
@@ -123,7 +144,9 @@ class TablePolicy(Policy):
 
     def table(self, height: int, width: int, device: torch.device) -> PolicyTable:
         """The entries as tensors for images of that size; made once for each device."""
-        return _compiled(self, height, width, device)
+        # Of policies that come along equal ones draw alike; of others only the same one is sure to.
+        which = self if _comes_along(type(self)) else _Itself(self)
+        return _compiled(which, height, width, device)
 
     def draw(
         self,
@@ -137,13 +160,39 @@ class TablePolicy(Policy):
         return draw(self.table(*size, stream.index.device), stream, candidates, size, partners)
 
 
+class _Itself:
+    """A policy that nothing but itself is equal to; as long as this lives, so does the policy."""
+
+    def __init__(self, policy: TablePolicy) -> None:
+        self.policy = policy
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and other.policy is self.policy
+
+    def __hash__(self) -> int:
+        return id(self.policy)
+
+
 @lru_cache(maxsize=128)
-def _compiled(policy: TablePolicy, height: int, width: int, device: torch.device) -> PolicyTable:
-    extra = policy.extra_operations()
-    table = compile_table(
-        policy.rows(), joint=policy.joint, height=height, width=width, extra=extra
-    )
-    return table.to(device)
+def _compiled(
+    which: TablePolicy | _Itself, height: int, width: int, device: torch.device
+) -> PolicyTable:
+    policy = which.policy if isinstance(which, _Itself) else which
+    rows, extra = frozen(policy.rows()), policy.extra_operations()
+    return _table(rows, policy.joint, extra, height, width, device)
+
+
+@lru_cache(maxsize=128)
+def _table(
+    rows: tuple[tuple[Entry, ...], ...],
+    joint: bool,
+    extra: tuple[Operation, ...],
+    height: int,
+    width: int,
+    device: torch.device,
+) -> PolicyTable:
+    """The same tensors for the same rows: to copy them to a GPU makes the host wait."""
+    return compile_table(rows, joint=joint, height=height, width=width, extra=extra).to(device)
 
 
 def from_json(text: str) -> Policy:
