@@ -135,6 +135,57 @@ def test_other_data_is_said_and_other_classes_are_refused(made, capsys, tmp_path
     assert "This is not the data that the run was trained on" in page.read_text(encoding="utf-8")
 
 
+def named(folder, path, *names):
+    """The run as one whose classes have those names, and its data with others."""
+    record = json.loads((folder / "data.json").read_text())
+    (folder / "data.json").write_text(json.dumps(record | {"class_names": names}))
+    with np.load(path) as arrays:
+        return dict(arrays)
+
+
+@pytest.mark.parametrize("use", ["evaluate", "measure", "examine"])
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        (("cat", "dog", "elk", "fox"), None),
+        (("cat", "Dog", "elk", "fox"), "other names: cat, Dog, elk, fox instead of cat, dog"),
+        (("ape", "bee", "cow", "dodo"), "other names: ape, bee, cow, dodo instead of cat, dog"),
+        (("Dog", "cat", "elk", "fox"), "class 'Dog' was number 1 there and is number 0 here"),
+        (("dog", "gnu", "elk", "fox"), "class 'dog' was number 1 there and is number 0 here"),
+    ],
+)
+def test_a_class_of_another_number_is_refused(made, capsys, tmp_path, use, there, said):
+    """Its labels would be taken for another's: accuracy 0 instead of 100 %."""
+    copied = shutil.copytree(made[0], tmp_path / "run")
+    arrays = named(copied, made[2], "cat", "dog", "elk", "fox")
+    np.savez(tmp_path / "there.npz", **arrays, class_names=np.array(there))
+    words = (use, copied, "--data", tmp_path / "there.npz", "--device", "cpu")
+    code, out, err = call(capsys, *words)
+    refused = said is not None and said.startswith("class")
+    assert code == (2 if refused else 0)
+    assert bool(out) is not refused
+    assert said is None or said in err
+    assert said is not None or "names" not in err
+
+
+def test_runs_of_older_releases_have_no_names(made, capsys, tmp_path):
+    copied = shutil.copytree(made[0], tmp_path / "run")
+    record = json.loads((copied / "data.json").read_text())
+    assert record["class_names"] == ["0", "1", "2", "3"]
+    assert record["held_out"] == 0.0
+    older = {n: v for n, v in record.items() if n not in ("class_names", "held_out")}
+    (copied / "data.json").write_text(json.dumps(older))
+    code, _, err = call(capsys, "evaluate", copied, "--data", made[2], "--device", "cpu")
+    assert code == 0
+    assert "names" not in err
+    assert read_data_record(copied).held_out is None
+    for wrong in ({"class_names": "abcd"}, {"class_names": [1, 2]}, {"held_out": "no"}):
+        (copied / "data.json").write_text(json.dumps(record | wrong))
+        code, _, err = call(capsys, "evaluate", copied, "--device", "cpu")
+        assert code == 2
+        assert f"data.json is damaged: `{next(iter(wrong))}` must be" in err
+
+
 @pytest.fixture(scope="module")
 def darker(made):
     """A file with the very test images of the run's own, and darker training images."""
@@ -277,6 +328,8 @@ def test_any_folder_of_images_is_trained_evaluated_measured_and_shown(photos, tm
     assert "40% of each class are held out for testing (test_fraction), drawn by seed 2" in first
     assert "; classes cat, dog; a folder" in first
     assert first.endswith("a folder in place of the recipe's fashion_mnist_small")
+    assert read_data_record(out).held_out == 0.4
+    assert read_data_record(out).class_names == ("cat", "dog")
     held_out = image_files(photos, test_fraction=0.4, seed=2).test
     assert torch.bincount(held_out.labels).tolist() == [4, 2]
     accuracy = read_metrics(out)[-1]["test_accuracy"]
@@ -305,6 +358,7 @@ def test_a_folder_with_a_test_part_of_its_own_holds_nothing_else_out(tmp_path, c
     assert code == 0
     assert "(6 training and 3 test images, 2 classes" in log.splitlines()[0]
     assert "held out" not in log
+    assert read_data_record(out).held_out == 0.0
 
 
 def test_streamed_images_measure_as_the_same_images_in_memory(photos):

@@ -194,21 +194,24 @@ def edited(folder, target, name, **changes):
 
 
 @pytest.mark.parametrize(
-    ("path", "train_images", "together"),
+    ("path", "train_images", "held_out", "together"),
     [
-        (None, 0, False),
-        ("/data/toy.npz", 0, False),
-        ("/data/toy.npz", 20, True),  # the seed decides which
-        ("/data/photos", 0, True),  # it may decide which are held out
+        (None, 0, None, False),
+        ("/data/toy.npz", 0, None, False),
+        ("/data/toy.npz", 20, 0.0, True),  # the seed decides which
+        ("/data/photos", 0, 0.2, True),  # it decides which are held out
+        ("/data/photos", 0, 0.0, False),  # which have a test part
+        ("/data/photos", 0, None, True),  # of an older release: it may decide
     ],
 )
 def test_images_are_the_same_unless_the_seed_decides_which(
-    runs, tmp_path, path, train_images, together
+    runs, tmp_path, path, train_images, held_out, together
 ):
     """A mean over other data, of the same name and sizes, would be one of nothing."""
     copies = []
     for i, folder in enumerate(runs[1:]):
-        copy = edited(folder, tmp_path / str(i), "data.json", path=path, fingerprint=f"{i}" * 64)
+        said = {"path": path, "fingerprint": f"{i}" * 64, "held_out": held_out}
+        copy = edited(folder, tmp_path / str(i), "data.json", **said)
         recipe = json.loads((copy / "recipe.json").read_text()) | {"train_images": train_images}
         (copy / "recipe.json").write_text(json.dumps(recipe))
         copies.append(read_run(copy))

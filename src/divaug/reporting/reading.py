@@ -184,11 +184,14 @@ def read_run(folder: str | Path) -> RunRecord:
 def _is_drawn(recipe: Recipe, record: DataRecord | None) -> bool:
     """Whether a seed decides which images of the data are taken.
 
-    It does where the recipe asks for some of them, and it may where they are a folder of images,
-    which need not have a test part; a file has one, and so does a dataset that is known by name.
+    It does where the recipe asks for some of them, and where they are a folder of images without a
+    test part. Of older runs, which do not say that, any folder may be one; a file has a test part,
+    and so does a dataset that is known by name.
     """
     if recipe.train_images or record is None or record.path is None:
         return bool(recipe.train_images)
+    if record.held_out is not None:
+        return record.held_out > 0
     return Path(record.path).suffix != ".npz"
 
 

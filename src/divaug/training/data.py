@@ -19,6 +19,7 @@ __all__ = [
     "NUM_CLASSES",
     "default_of",
     "describe",
+    "first_of",
     "load_data",
     "place_of",
     "plain_name",
@@ -187,7 +188,7 @@ def describe(recipe: Recipe, data: Dataset | ImageFiles, identity: DataIdentity)
             f"(test_fraction), drawn by seed {recipe.seed}"
         )
     if isinstance(data, ImageFiles):
-        text += f"; classes {_first_of(data.class_names)}"
+        text += f"; classes {first_of(data.class_names)}"
     name = plain_name(recipe.dataset)
     known = name in NUM_CLASSES
     own = name if known else Path(name).absolute().name.removesuffix(".npz")
@@ -199,7 +200,7 @@ def describe(recipe: Recipe, data: Dataset | ImageFiles, identity: DataIdentity)
     return f"{text}; in place of the recipe's {name}{takes}"
 
 
-def _first_of(names: Sequence[str], count: int = 5) -> str:
+def first_of(names: Sequence[str], count: int = 5) -> str:
     """Names in a line, not all of them if there are many."""
     more = len(names) - count
     return ", ".join(names[:count]) + (f" and {more:,} more" if more > 0 else "")

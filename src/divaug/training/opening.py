@@ -13,7 +13,7 @@ from divaug.recipes import Recipe
 from divaug.training import checkpoints
 from divaug.training.assembly import build_network
 from divaug.training.checkpoints import Checkpoint
-from divaug.training.data import default_of
+from divaug.training.data import default_of, first_of
 from divaug.training.hardware import Hardware
 from divaug.training.places import lost_checkpoints
 from divaug.training.progress import counted
@@ -63,7 +63,8 @@ class Opened:
 
         Raises:
             FileNotFoundError: there is nothing.
-            ValueError: other data, and another number of classes.
+            ValueError: other data, and other numbers of classes or channels, or classes of the
+                same names with other labels.
         """
         own = self.trained_on
         if data is None and own is not None:
@@ -82,7 +83,13 @@ class Opened:
                 f"{counted(len(own.mean), 'channel')} and these {len(found.mean)}; give data with "
                 "as many (--data)."
             )
+        _check_names(own, now)
         say(f"this is not the data that the run was trained on: {now} instead of {own}")
+        if own.class_names and own.class_names != now.class_names:
+            say(
+                f"its classes have other names: {first_of(now.class_names or ())} instead of "
+                f"{first_of(own.class_names)}"
+            )
         if own.mean is None:
             say("the run does not say how its images were normalised: as the data given is")
         return found
@@ -130,6 +137,24 @@ class Opened:
         network = build_network(self.recipe, data, hardware)
         checkpoints.load_network(network, self.checkpoint.model, str(self.path))
         return network.eval()
+
+
+def _check_names(own: DataRecord, now: DataRecord) -> None:
+    """Refuse data in which a class of the run has the number of another one.
+
+    Raises:
+        ValueError: it has; whatever the capitals.
+    """
+    number_of = {name.casefold(): number for number, name in enumerate(own.class_names or ())}
+    for number, name in enumerate(now.class_names or ()):
+        expected = number_of.get(name.casefold(), number)
+        if number != expected:
+            raise ValueError(
+                f"the run was trained on {own} and cannot be used on {now}: class {name!r} was "
+                f"number {expected} there and is number {number} here, so every label would be "
+                "taken for another; give the classes the names that they had, which decide their "
+                "order in a folder, or the labels their numbers."
+            )
 
 
 def open_run(path: str | Path) -> Opened:

@@ -34,12 +34,17 @@ class DataRecord:
             for tensors that came from nowhere.
         mean: what images are normalised with, of each channel; None where the run does not say.
         std: likewise.
+        class_names: one a class, in the order of the labels; None where the run does not say.
+        held_out: the share of each class that a seed put aside for testing, 0 where the data has a
+            test part of its own; None where the run does not say.
     """
 
     identity: DataIdentity
     path: str | None = None
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
+    class_names: tuple[str, ...] | None = None
+    held_out: float | None = None
 
     def __str__(self) -> str:
         """As messages name it."""
@@ -50,6 +55,10 @@ class DataRecord:
         content = {"format": _FORMAT, **self.identity.to_dict(), "path": self.path}
         if self.mean and self.std:
             content |= {"mean": self.mean, "std": self.std}
+        if self.class_names is not None:
+            content["class_names"] = self.class_names
+        if self.held_out is not None:
+            content["held_out"] = self.held_out
         return json.dumps(content, indent=1) + "\n"
 
     def normalise(self, default: DefaultAugmentation) -> DefaultAugmentation:
@@ -100,7 +109,10 @@ def read_data_record(folder: Path) -> DataRecord | None:
         mean, std = (_numbers(content, name) for name in ("mean", "std"))
         if (mean is None) != (std is None) or len(mean or ()) != len(std or ()):
             raise ValueError("`mean` and `std` must have a number for each channel")
-        return DataRecord(DataIdentity.from_dict(content), place, mean, std)
+        names, held_out = _names(content), content.get("held_out")
+        if held_out is not None and (type(held_out) not in (int, float) or not 0 <= held_out < 1):
+            raise ValueError(f"`held_out` must be a number in [0, 1), got {held_out!r}")
+        return DataRecord(DataIdentity.from_dict(content), place, mean, std, names, held_out)
     except ValueError as error:  # what is no JSON or no text is a ValueError too
         raise ValueError(f"{path} is damaged: {error}.") from None
 
@@ -115,9 +127,22 @@ def _numbers(content: Mapping[str, Any], name: str) -> tuple[float, ...] | None:
     return tuple(map(float, values))
 
 
+def _names(content: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """A name for each class; None in runs of older releases, which do not have them."""
+    names = content.get("class_names")
+    if names is None:
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"`class_names` must be a list of texts, got {names!r}")
+    return tuple(names)
+
+
 def record_of(data: Dataset | ImageFiles, path: str | None = None) -> DataRecord:
     """What a run says of a dataset."""
-    return DataRecord(identify(data), path, tuple(data.mean), tuple(data.std))
+    held_out = data.held_out if isinstance(data, ImageFiles) else 0.0
+    return DataRecord(
+        identify(data), path, tuple(data.mean), tuple(data.std), tuple(data.class_names), held_out
+    )
 
 
 def load_recorded(

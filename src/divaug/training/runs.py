@@ -1,7 +1,7 @@
 """The folder of a run: recipe, environment, metrics as JSON lines, TensorBoard events, checkpoints.
 
 RUN/recipe.json         every hyper-parameter
-RUN/data.json           the dataset: name, path, sizes, classes, mean, std, fingerprint
+RUN/data.json           the dataset: name, path, sizes, classes' names, mean, std, fingerprint
 RUN/split.json          which images are labelled, where not all are
 RUN/environment.json    machine, versions, commit; one entry for each start
 RUN/metrics.jsonl       a line for each logged interval and each epoch
