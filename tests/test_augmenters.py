@@ -266,6 +266,18 @@ def test_a_record_of_other_operations_is_refused_also_before_the_first_call(imag
             Views().load_record_state(bad)
 
 
+def test_a_policy_may_draw_from_other_operations_with_a_new_record(images):
+    augment = Views(policies.Uniform(), num_views=2)
+    augment(images)
+    augment.source.policy = policies.Uniform("uda")
+    with pytest.raises(ValueError, match=r"with reset_record\(\) where its policy draws from"):
+        augment(images)
+    augment.reset_record()
+    augment(images)
+    assert len(augment.record().operations) == 21
+    assert sum(augment.record().drawn.values()) == 2 * 2 * len(images)
+
+
 @pytest.mark.parametrize("name", AUGMENTERS)
 def test_those_that_ask_the_model_are_named(name, images):
     one, asked = settings(dataset="cifar10", total_epochs=10), []

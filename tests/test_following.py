@@ -279,7 +279,7 @@ def test_what_an_operation_of_ones_own_fills_in_is_no_pixel():
         return torch.cat([torch.full_like(images[..., :4], 128), images[..., :-4]], -1)
 
     def paste(images, _argument, _center, partner):
-        return torch.cat([partner[..., :4] // 255, images[..., :-4]], -1)
+        return torch.cat([partner[..., :4], images[..., :-4]], -1)
 
     for operation in (Operation("Grey", grey, moving=grey),
                       Operation("Paste", paste, moving=paste, needs_partner=True)):  # fmt: skip

@@ -17,7 +17,7 @@ from divaug.training import Hardware, checkpoints, train
 from divaug.training.data import default_of
 from divaug.training.opening import open_run
 from divaug.training.progress import Silent
-from tests.training_helpers import toy_data, toy_recipe
+from tests.training_helpers import Counting, toy_data, toy_recipe
 
 CPU = Hardware(torch.device("cpu"))
 DATA = toy_data(num_train=12, num_test=8)
@@ -167,8 +167,9 @@ def test_selection_makes_kept_views_more_diverse_than_chance(network):
     assert exact.variance_diversity > chance.variance_diversity
 
 
-def test_the_network_is_left_as_it_was():
-    network = models.build("tiny-resnet-8", 4, 1)
+@pytest.mark.parametrize("make", [lambda: models.build("tiny-resnet-8", 4, 1), Counting])
+def test_the_network_is_left_as_it_was(make):
+    network = make()
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     measure(network, DATA, maker("divaug", network), DEFAULT, CPU)
     assert network.training

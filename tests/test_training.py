@@ -32,7 +32,7 @@ from divaug.training.optimization import SGD
 from divaug.training.progress import Silent
 from divaug.training.runs import read_metrics, read_recipe
 from divaug.training.schedules import rate_at
-from tests.training_helpers import StopAfter, same_story, toy_data, toy_recipe
+from tests.training_helpers import Counting, StopAfter, same_story, toy_data, toy_recipe
 
 CPU = Hardware(torch.device("cpu"))
 DATA = toy_data()
@@ -362,6 +362,15 @@ def test_resuming_without_a_whole_checkpoint_leaves_the_run_alone(tmp_path):
     with pytest.raises(ValueError, match=r"no checkpoint in .* is whole.*the run is left as it is"):
         run(recipe, tmp_path / "run", resume=True)
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_evaluating_more_often_trains_nothing_else(compiled):
+    network = Counting()
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    called = torch.compile(network, backend="eager") if compiled else network
+    evaluate(called, TestImages(DATA.test_images, DATA.test_labels), default_of("toy", DATA), CPU)
+    assert all(torch.equal(before[n], t) for n, t in network.state_dict().items())
 
 
 def test_evaluation_is_exact_in_any_chunks_and_leaves_the_network_alone():

@@ -36,7 +36,7 @@ def keeping_buffers(model: nn.Module) -> Iterator[None]:
         >>> model.seen
         tensor(0)
     """
-    modules = list(model.modules())
+    modules = list(getattr(model, "_orig_mod", model).modules())  # compiled: the same buffers
     hooked = _global_forward_hooks or _global_forward_pre_hooks
     if not hooked and all(map(_keeps_buffers, modules)):
         yield

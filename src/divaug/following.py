@@ -144,8 +144,9 @@ def _numbered(height: int, width: int, device: torch.device) -> Tensor:
 def _candidates(numbered: Tensor, moving: SubPolicies, backend: str | None) -> Tensor:
     """What the executor makes of numbered pixels: uint8 `[b·E,3,H,W]`."""
     originals = numbered.expand(len(moving), -1, -1, -1).contiguous()
+    nobody = torch.zeros_like(numbered)  # what comes from another image is no pixel of this one
     run = renderer_for(moving, backend)
-    return run(originals, moving, None, None, originals, torch.uint8, False).flatten(0, 1)
+    return run(originals, moving, None, None, nobody, torch.uint8, False).flatten(0, 1)
 
 
 def _sources(candidates: Tensor, pixels: int) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from divaug.augmenters import ASKING, SCHEDULES, Augmenter
+from divaug.buffers import keeping_buffers
 from divaug.datasets import Dataset, ImageFiles
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import AffinityMeter, Mean, loss_diversity, variance_diversity
@@ -114,7 +115,7 @@ def measure(
     if not len(test):
         raise ValueError("the affinity needs test images, and the dataset has none.")
     variance, loss, affinity = Mean(), Mean(), AffinityMeter()
-    with evaluating(network):
+    with evaluating(network), keeping_buffers(network):
         for _, labels, logits in _views(network, train, make, hardware, views, epochs, batch_size):
             variance.update(variance_diversity(logits.softmax(-1)))
             loss.update(loss_diversity(logits, labels))

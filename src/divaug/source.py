@@ -180,7 +180,7 @@ class Source:
     def _sums_for(self, subpolicies: SubPolicies) -> Sums:
         """The totals, on the device of the sub-policies."""
         names = [operation.name for operation in subpolicies.operations]
-        if self.sums is None:
+        if self.sums is None or (self.sums.empty and self.sums.names != names):
             self.sums = Sums.zeros(names, subpolicies.device)
         self.sums.check_names(names)  # a record that was loaded may be of another policy
         if self.sums.applied.device != subpolicies.device:

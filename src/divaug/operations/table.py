@@ -32,7 +32,7 @@ class Operation:
         needs_partner: whether a second image is drawn with it.
         moving: how it moves pixels, for masks to follow: as `transform`, of images with three
             channels, but every pixel of the result is one of the image or, where none belongs,
-            black; None where pixels stay in their places.
+            black or the partner's; None where pixels stay in their places.
     """
 
     name: str

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from divaug.buffers import keeping_buffers
 from divaug.datasets import Files, ImageStream
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.modes import evaluating
@@ -186,7 +187,7 @@ def evaluate_unless(
     """
     sums = torch.zeros(3, dtype=torch.float64, device=hardware.device)
     batches = test.batches()
-    with evaluating(network):
+    with evaluating(network), keeping_buffers(network):
         for _ in range(test.rounds):
             if stopping():
                 return None
