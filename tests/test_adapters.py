@@ -127,6 +127,22 @@ def test_texts_that_were_collated_are_repeated_column_by_column(count):
     assert found == [tuple(f"{what}{i}" for i in twice) for what in ("path", "caption")]
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("leaf", [str, lambda i: torch.tensor(float(i))])
+def test_what_was_collated_two_levels_deep_is_repeated_column_by_column(count, leaf):
+    """Two pairs a sample, in a batch of as many images, too."""
+
+    def nested(i):
+        return ((leaf(i), leaf(i + 10)), (leaf(i + 20), leaf(i + 30)))
+
+    samples = [(np.zeros((3, 4, 4), np.uint8), i, nested(i)) for i in range(count)]
+    found = Fields().augment(Shown(), default_collate(samples))[2]
+    twice = [samples[i] for i in range(count) for _ in range(2)]
+    for ours, expected in zip(found, default_collate(twice)[2], strict=True):
+        for one, other in zip(ours, expected, strict=True):
+            assert list(one) == list(other)
+
+
 def test_texts_that_are_no_columns_belong_to_their_images():
     """Captions, for instance, of which every image has its own number."""
     captions = [("a", "b"), ("c",)]

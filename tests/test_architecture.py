@@ -74,6 +74,7 @@ PUBLIC = [
     "DefaultAugmentation",
     "DivAug",
     "SubPolicies",
+    "Views",
     "__version__",
     "affinity",
     "default_augmentation",

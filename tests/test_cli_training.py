@@ -12,6 +12,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -377,6 +378,36 @@ def test_preview_asks_the_network_of_a_run_as_the_run_did(finished, data):
     for place in (finished[0], checkpoint):
         caption = run_network(place).caption
         assert caption == f"tiny-resnet-8 of {finished[0].name}, {checkpoint.name}"
+
+
+def test_preview_draws_as_many_candidates_as_the_run_and_chooses_by_its_rule(
+    finished, tmp_path, monkeypatch
+):
+    chosen = mock.Mock(wraps=choosing.choose)
+    monkeypatch.setattr(choosing, "choose", chosen)
+    run = shutil.copytree(finished[0], tmp_path / "run")
+    kept = json.loads((run / "recipe.json").read_text())
+    own = {"num_candidates": 6, "num_selected": 3, "space": "released"}
+    (run / "recipe.json").write_text(json.dumps(kept | own | {"augmenter": "divaug-greedy"}))
+    upright = Image.Exif()
+    upright[0x0112] = 6  # the camera was turned
+    photo = tmp_path / "photo.jpg"
+    Image.new("RGB", (40, 30), "teal").save(photo, exif=upright)
+    words = ("preview", "--candidates", photo, "--out", tmp_path / "out.png")
+    usual = {"num_candidates": 8, "num_selected": 4, "method": "kmeans++", "space": "paper"}
+    given = ("--num-selected", 2, "--method", "exact", "--space", "uda")
+    for more, expected, shape in (
+        (("--model", "tiny-resnet-8"), usual, (3, 40, 30)),
+        (("--checkpoint", run), own | {"method": "greedy"}, (3, 30, 40)),  # as it has seen others
+        (
+            ("--checkpoint", run, *given),
+            {"num_candidates": 6, "num_selected": 2, "method": "exact", "space": "uda"},
+            (3, 30, 40),
+        ),
+    ):
+        assert call(*words, *more).exit_code == 0
+        assert expected.items() <= chosen.call_args.kwargs.items()
+        assert chosen.call_args.args[0][0].shape == shape
 
 
 def own_statistics(folder):

@@ -591,9 +591,14 @@ def test_npz_class_names_count(tmp_path):
 BAD_NPZ = {
     "missing array": ({"y_test": None}, ValueError, "y_test.* missing"),
     "16 bits": (
-        {"x_train": np.zeros((5, 8, 9, 3), np.uint16)},
+        {"x_train": np.full((5, 8, 9, 3), 65535, np.uint16)},
         ValueError,
         r"16 bits with \(x // 257\)",
+    ),
+    "bytes in 64 bits": (
+        {"x_train": np.full((5, 8, 9, 3), 255)},
+        ValueError,
+        r"got int64; they are bytes already: x\.astype\('uint8'\)",
     ),
     "float images": ({"x_train": np.zeros((5, 8, 9, 3))}, ValueError, "x_train must be uint8"),
     "float labels": ({"y_train": np.zeros(5)}, ValueError, "y_train must be whole numbers"),

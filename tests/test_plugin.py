@@ -135,6 +135,33 @@ def test_the_model_is_left_as_it_was():
     assert same(state(model), before)
 
 
+def test_how_many_are_kept_and_by_which_rule_may_change_between_calls():
+    """A schedule of S, for instance."""
+    augment = DivAug(network(5), 6, 4)
+    augment.num_selected, augment.method = 2, "greedy"
+    assert (len(augment(IMAGES)[0]), augment.views) == (2 * len(IMAGES), 2)
+    fixed = DivAug(network(5), 6, 2, method="greedy")
+    assert torch.equal(fixed(IMAGES)[0], DivAug.__call__(fresh(augment), IMAGES)[0])
+    for name, value, message in (
+        ("num_selected", 7, r"`num_selected` must lie in \[1, num_candidates=6\], got 7"),
+        ("num_selected", 2.0, r"`num_selected` must be a whole number of at least 1, got 2\.0"),
+        ("method", "nope", "unknown method 'nope'"),
+    ):
+        before = getattr(augment, name)
+        with pytest.raises(ValueError, match=message):
+            setattr(augment, name, value)
+        assert getattr(augment, name) == before
+    many = DivAug(network(5), 40, 20)
+    with pytest.raises(ValueError, match="subsets"):
+        many.method = "exact"
+
+
+def fresh(augment):
+    """The same augmenter before its first step."""
+    augment.load_state_dict({"step": 0, "seed": 0})
+    return augment
+
+
 def test_a_method_that_needs_no_model_does_not_ask_it():
     class Never(nn.Module):
         def forward(self, _images):

@@ -223,6 +223,35 @@ def test_a_policy_that_asks_a_network_draws_and_is_not_written():
         policy.to_json()
 
 
+@dataclass(frozen=True)
+class Switched(policies.Policy):
+    """One policy until an epoch, then the others in turn."""
+
+    needs_epoch = True
+    first: policies.Policy
+    then: tuple[policies.Policy, ...]
+    switch: int = 5
+    num_operations = 2
+
+    def draw(self, stream, candidates, size, partners, epoch=None):
+        later = self.then[epoch % len(self.then)]
+        policy = self.first if epoch < self.switch else later
+        return policy.draw(stream, candidates, size, partners, epoch)
+
+
+def test_policies_within_a_policy_are_written_with_it():
+    policy = Switched(policies.Uniform("released"), (policies.RandAugment(2, 9), policies.PBA()))
+    again = policies.from_json(policy.to_json())
+    assert again == policy
+    for epoch in (0, 6, 7):
+        _, found = expand(IMAGES, 4, again, epoch=epoch)
+        _, expected = expand(IMAGES, 4, policy, epoch=epoch)
+        assert all(map(torch.equal, found.tensors().values(), expected.tensors().values()))
+    text = policy.to_json().replace('"RandAugment"', '"RandAugmnet"')
+    with pytest.raises(ValueError, match="Did you mean 'RandAugment'"):
+        policies.from_json(text)
+
+
 def test_equal_rows_share_one_table():
     """A policy made anew in every step would be copied to the device in every step."""
     device, kinds = torch.device("cpu"), (Further, policies.FastAutoAugment)

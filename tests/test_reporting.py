@@ -222,6 +222,8 @@ def test_how_often_a_run_is_looked_at_makes_no_difference(runs, tmp_path):
     often = edited(runs[2], tmp_path / "often", "recipe.json", log_every=7, checkpoint_every=3)
     table = seeds_table([read_run(runs[1]), read_run(often)])
     assert table.rows[0][:5] == ("1, 2", table.rows[0][1], "divaug", "0, 1", "2")
+    assert table.rows[0][-1] == MISSING  # but of the time, which it takes
+    assert "±" in seeds_table([read_run(runs[1]), read_run(runs[2])]).rows[0][-1]
     longer = edited(runs[2], tmp_path / "longer", "recipe.json", learning_rate=0.3)
     assert seeds_table([read_run(runs[1]), read_run(longer)]) is None
 

@@ -14,6 +14,7 @@ from divaug.replaying import replay
 from divaug.scoring import score
 from divaug.selection import select
 from divaug.subpolicies import SubPolicies
+from divaug.views import Views
 
 __version__ = "0.1.0"
 
@@ -21,6 +22,7 @@ __all__ = [
     "DefaultAugmentation",
     "DivAug",
     "SubPolicies",
+    "Views",
     "__version__",
     "affinity",
     "default_augmentation",

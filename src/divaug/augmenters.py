@@ -220,6 +220,16 @@ _ROTATING = {
     for tenths in range(1, 10)
 }
 
+#: Those that choose of the universal set's candidates → by which rule of selection.
+RULES: Mapping[str, str] = MappingProxyType(
+    {
+        "random": "uniform",
+        "divaug": "kmeans++",
+        "divaug-greedy": "greedy",
+        "divaug-exact": "exact",
+    }
+)
+
 AUGMENTERS: Mapping[str, Callable[[Settings], Augmenter]] = MappingProxyType(
     {
         "none": _Centre,
@@ -232,10 +242,7 @@ AUGMENTERS: Mapping[str, Callable[[Settings], Augmenter]] = MappingProxyType(
         "randaugment-uda": lambda s: _views(s, SharedLevel()),
         "randaugment-xS": lambda s: _views(s, _randaugment(s), s.num_selected),
         "trivialaugment-xS": lambda s: _views(s, TrivialAugment(), s.num_selected),
-        "random": partial(_selecting, method="uniform"),
-        "divaug": partial(_selecting, method="kmeans++"),
-        "divaug-greedy": partial(_selecting, method="greedy"),
-        "divaug-exact": partial(_selecting, method="exact"),
+        **{name: partial(_selecting, method=rule) for name, rule in RULES.items()},
         **_ROTATING,
     }
 )
@@ -245,7 +252,7 @@ crops to another size), "randaugment-uda" draws as the DivAug authors' semi-supe
 draw candidates with Rotate alone, at that probability."""
 
 #: Those that ask the model which candidates to keep.
-ASKING = frozenset({"divaug", "divaug-greedy", "divaug-exact", *_ROTATING})
+ASKING = frozenset({*RULES, *_ROTATING} - {"random"})
 
 #: Those that change with the epoch.
 SCHEDULES = frozenset({"pba"})

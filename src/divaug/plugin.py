@@ -73,14 +73,12 @@ class DivAug:
     ) -> None:
         check_model(model)
         num_candidates, num_selected = _counts(num_candidates, num_selected)
-        if not isinstance(method, str) or method not in METHODS:
-            raise ValueError(unknown_name("method", method, tuple(METHODS)))
-        METHODS[method].check(num_candidates, num_selected)
+        _check_method(method, num_candidates, num_selected)
         check_policy(policy)
         check_dtype(dtype)
         self.model = model
-        self.num_selected = num_selected
-        self.method = method
+        self._num_selected = num_selected
+        self._method = method
         self.dtype = dtype
         self.chunk_size = None if chunk_size is None else check_whole("chunk_size", chunk_size, 1)
         self.source = Source(
@@ -92,6 +90,27 @@ class DivAug:
             channels_last=channels_last,
             backend=backend,
         )
+
+    @property
+    def num_selected(self) -> int:
+        """S, how many candidates are kept; may be set between calls, to no more than there are."""
+        return self._num_selected
+
+    @num_selected.setter
+    def num_selected(self, value: int) -> None:
+        E, S = _counts(self.source.num_candidates, value)
+        _check_method(self._method, E, S)
+        self._num_selected = S
+
+    @property
+    def method(self) -> str:
+        """The rule of selection; may be set between calls."""
+        return self._method
+
+    @method.setter
+    def method(self, value: str) -> None:
+        _check_method(value, self.source.num_candidates, self._num_selected)
+        self._method = value
 
     @property
     def views(self) -> int:
@@ -196,6 +215,13 @@ def _counts(num_candidates: object, num_selected: object) -> tuple[int, int]:
             "keep fewer."
         )
     return E, S
+
+
+def _check_method(method: object, num_candidates: int, num_selected: int) -> None:
+    """Refuse what is no rule of selection, and one that would have too much to try."""
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(unknown_name("method", method, tuple(METHODS)))
+    METHODS[method].check(num_candidates, num_selected)
 
 
 def _nobody_asked(candidates: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """`Fields`: where a batch has its images, its labels, its masks and its samples' numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -186,7 +186,7 @@ def checked(augment: object, fields: Fields | None, usual: Fields = PAIRS) -> Fi
     """
     if not callable(augment) or not hasattr(augment, "views"):
         raise TypeError(
-            "`augment` must be an augmenter, such as divaug.DivAug(model) or divaug.views.Views("
+            "`augment` must be an augmenter, such as divaug.DivAug(model) or divaug.Views("
             f"policy), got {augment!r}."
         )
     found = usual if fields is None else fields
@@ -235,8 +235,8 @@ def _repeated(part: Any, num_images: int, views: int) -> Any:
         return kind._make(_repeated(each, num_images, views) for each in part)
     if type(part) not in (tuple, list):
         return part
-    tensors = [each for each in part if isinstance(each, Tensor)]
-    columns = tensors or [each for each in part if _is_text(each)]
+    leaves = list(_leaves(part))
+    columns = [each for each in leaves if isinstance(each, Tensor)] or leaves
     # Of variable length, as boxes are, one of them may happen to have as many rows.
     inner = bool(columns) and all(_has_entries(each, num_images) for each in columns)
     if len(part) == num_images and not inner:
@@ -247,6 +247,15 @@ def _repeated(part: Any, num_images: int, views: int) -> Any:
 def _has_entries(part: Any, num_images: int) -> bool:
     """Whether it has itself an entry for each image, and so is none for one of them."""
     return (not isinstance(part, Tensor) or part.ndim > 0) and len(part) == num_images
+
+
+def _leaves(part: Sequence[Any]) -> Iterator[Any]:
+    """Tensors and tuples of texts, in lists and tuples however deep."""
+    for each in part:
+        if isinstance(each, Tensor) or _is_text(each):
+            yield each
+        elif type(each) in (tuple, list):
+            yield from _leaves(each)
 
 
 def _is_text(part: Any) -> bool:

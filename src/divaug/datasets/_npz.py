@@ -89,9 +89,7 @@ def _images(path: Path, key: str, arrays: dict[str, NDArray[Any]], layout: str |
     array = arrays[key]
     if array.dtype != np.uint8:
         raise ValueError(
-            f"{path}: {key} must be uint8 (0 … 255), got {array.dtype}; "
-            "convert floats in [0, 1] with (x * 255).round().astype('uint8'), 16 bits with "
-            "(x // 257).astype('uint8')"
+            f"{path}: {key} must be uint8 (0 … 255), got {array.dtype}; {_remedy(array)}"
         )
     if array.ndim == 3:
         array = array[:, None]
@@ -136,6 +134,16 @@ def _layout(path: Path, key: str, shape: tuple[int, ...], layout: str | None) ->
             'which it is in the file: numpy.savez(..., layout="NHWC"), or "NCHW"'
         )
     return fits[0]
+
+
+def _remedy(array: NDArray[Any]) -> str:
+    """How to make bytes of such numbers."""
+    if array.dtype.kind in "iu":
+        low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
+        if low >= 0 and high <= 255:
+            return "they are bytes already: x.astype('uint8')"
+        return "convert 16 bits with (x // 257).astype('uint8')"
+    return "convert floats in [0, 1] with (x * 255).round().astype('uint8')"
 
 
 def _labels(path: Path, key: str, arrays: dict[str, NDArray[Any]], num_images: int) -> Tensor:

@@ -39,8 +39,8 @@ _SPACE = 0.32
 _BEFORE = {"l": 0.0, "m": 0.5, "r": 1.0}
 
 
-def read_image(path: Path) -> Tensor:
-    """Read an image file as uint8 `[3,H,W]`, turned upright.
+def read_image(path: Path, *, upright: bool = True) -> Tensor:
+    """Read an image file as uint8 `[3,H,W]`, by default turned as its camera was held.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -50,7 +50,7 @@ def read_image(path: Path) -> Tensor:
         raise FileNotFoundError(f"{path}: no such file; give the path of an image.")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the path of an image.")
-    return decode(path, upright=True)
+    return decode(path, upright=upright)
 
 
 def to_tensor(picture: Image.Image) -> Tensor:

@@ -44,6 +44,10 @@ class Network:
         std: likewise.
         size: side in pixels of its images; None where it does not say.
         notes: sentences on what is not as one would expect.
+        num_candidates: E, of the run that trained it; None where there is none.
+        num_selected: S, likewise.
+        method: the rule of selection, likewise; None also where the run did not choose.
+        space: the ranges of the magnitudes, likewise.
     """
 
     model: nn.Module
@@ -53,6 +57,10 @@ class Network:
     std: tuple[float, ...] | None = None
     size: int | None = None
     notes: tuple[str, ...] = ()
+    num_candidates: int | None = None
+    num_selected: int | None = None
+    method: str | None = None
+    space: str | None = None
 
 
 def untrained_network(name: str, num_classes: int = 10, seed: int = 0) -> Network:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from divaug.augmenters import RULES
 from divaug.datasets import Dataset
 from divaug.figures.choosing import Network
 from divaug.training.assembly import STREAMED_SIZE
@@ -37,5 +38,15 @@ def run_network(folder: Path, data: Path | None = None) -> Network:
     caption = f"{opened.recipe.model} of {run}, {opened.path.name}"
     side = max(default.output_size(*seen))
     return Network(
-        network, caption, len(default.mean), default.mean, default.std, side, opened.notes
+        network,
+        caption,
+        len(default.mean),
+        default.mean,
+        default.std,
+        side,
+        opened.notes,
+        num_candidates=opened.recipe.num_candidates,
+        num_selected=opened.recipe.num_selected,
+        method=RULES.get(opened.recipe.augmenter),
+        space=opened.recipe.space,
     )

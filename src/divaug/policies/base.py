@@ -3,7 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -26,6 +26,30 @@ _FORMAT = "divaug.policy/1"
 def frozen(value: Any) -> Any:
     """Lists as tuples, all the way down, so that a policy can be compared and looked up."""
     return tuple(frozen(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _written(value: Any) -> Any:
+    """A field as JSON can hold it; policies, also within lists, by their name and settings."""
+    if isinstance(value, Policy):
+        return {"policy": type(value).__name__, "settings": value.settings()}
+    if isinstance(value, list | tuple):
+        return [_written(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return value
+
+
+def _read(value: Any) -> Any:
+    """What `_written` gave; lists are tuples, so that a policy can be compared and looked up.
+
+    Raises:
+        ValueError: no such policy, or no such setting.
+    """
+    if isinstance(value, list | tuple):
+        return tuple(_read(item) for item in value)
+    if isinstance(value, dict) and value.keys() == {"policy", "settings"}:
+        return _made(value["policy"], value["settings"])
+    return value
 
 
 def _comes_along(kind: type) -> bool:
@@ -71,11 +95,11 @@ class Policy(ABC):
 
     def settings(self) -> dict[str, Any]:
         """The fields that define this policy, as JSON can hold them."""
-        return asdict(self)
+        return {field.name: _written(getattr(self, field.name)) for field in fields(self)}
 
     def to_json(self) -> str:
         """Text that `divaug.policies.from_json` turns back into an equal policy."""
-        content = {"format": _FORMAT, "policy": type(self).__name__, "settings": self.settings()}
+        content = {"format": _FORMAT, **_written(self)}
         text = json.dumps(content, indent=1)
         _check_restorable(self, text)
         return text
@@ -99,7 +123,7 @@ def _check_restorable(policy: Policy, text: str) -> None:
     remedy = f"make {kind.__name__} a dataclass(frozen=True) whose fields are all its settings"
     settings = json.loads(text)["settings"]
     try:
-        again = kind(**{name: frozen(value) for name, value in settings.items()})
+        again = kind(**{name: _read(value) for name, value in settings.items()})
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"`policy` has settings outside of its fields, which alone are written down: {error}; "
@@ -214,7 +238,11 @@ def from_json(text: str) -> Policy:
         raise ValueError(f"a policy must be JSON text: {error}") from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ValueError(f"a policy must be a JSON object with `format` {_FORMAT!r}.")
-    kind, settings = content.get("policy"), content.get("settings", {})
+    return _made(content.get("policy"), content.get("settings", {}))
+
+
+def _made(kind: object, settings: object) -> Policy:
+    """The policy of that name and those settings, as JSON holds them."""
     kinds = {name: cls for name, cls in Policy.kinds.items() if name != "TablePolicy"}
     if not isinstance(kind, str) or kind not in kinds:
         raise ValueError(unknown_name("policy", str(kind), tuple(kinds)))
@@ -224,4 +252,4 @@ def from_json(text: str) -> Policy:
     unknown = sorted(set(settings) - known)
     if unknown:
         raise ValueError(unknown_name(f"setting of {kind}:", unknown[0], tuple(sorted(known))))
-    return kinds[kind](**{name: frozen(value) for name, value in settings.items()})
+    return kinds[kind](**{name: _read(value) for name, value in settings.items()})

@@ -3,10 +3,12 @@
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from divaug.reporting.reading import RunRecord
 from divaug.reporting.table import MISSING, duration
 from divaug.tables import Table
+from divaug.training.places import HARMLESS
 
 __all__ = ["mean_and_deviation", "seeds_table"]
 
@@ -35,7 +37,8 @@ def seeds_table(runs: Sequence[RunRecord]) -> Table | None:
         tuple(_row(group) for group in shared),
         numeric=tuple(range(4, len(columns))),
         notes=(
-            "Mean ± sample standard deviation (n − 1) over the runs of a recipe.",
+            "Mean ± sample standard deviation (n − 1) over the runs of a recipe. There is no mean "
+            "time of runs that were not evaluated, logged and saved equally often.",
             *(note for group in shared for note in _repetitions(group)),
         ),
     )
@@ -55,17 +58,27 @@ def _repetitions(group: Sequence[_Numbered]) -> list[str]:
     ]
 
 
-# Name → its value for a run, and how a mean and a deviation of it are written.
-_MEASURES: dict[str, tuple[Callable[[RunRecord], float], Callable[[float, float], str]]] = {
-    "test accuracy": (
+class _Measure(NamedTuple):
+    """What is summed up of a run, how its mean and deviation are written, and what it hangs on."""
+
+    value: Callable[[RunRecord], float]
+    show: Callable[[float, float], str]
+    looked_at: bool = False  # whether evaluations and checkpoints count
+
+
+_MEASURES: dict[str, _Measure] = {
+    "test accuracy": _Measure(
         lambda run: run.last.test_accuracy,
         lambda mean, std: f"{100 * mean:.2f} ± {100 * std:.2f} %",
     ),
-    "VD kept": (lambda run: run.diversity_kept, lambda mean, std: f"{mean:.4f} ± {std:.4f}"),
-    "VD all": (lambda run: run.diversity_all, lambda mean, std: f"{mean:.4f} ± {std:.4f}"),
-    "time": (
+    "VD kept": _Measure(
+        lambda run: run.diversity_kept, lambda mean, std: f"{mean:.4f} ± {std:.4f}"
+    ),
+    "VD all": _Measure(lambda run: run.diversity_all, lambda mean, std: f"{mean:.4f} ± {std:.4f}"),
+    "time": _Measure(
         lambda run: run.last.seconds,
         lambda mean, std: f"{duration(mean)} ± {duration(std)}",
+        looked_at=True,
     ),
 }
 
@@ -73,11 +86,13 @@ _MEASURES: dict[str, tuple[Callable[[RunRecord], float], Callable[[float, float]
 def _row(group: Sequence[_Numbered]) -> tuple[str, ...]:
     runs = [run for _, run in group]
     first, sample = runs[0].recipe, not _repetitions(group)
+    looks = {tuple(getattr(run.recipe, name) for name in HARMLESS) for run in runs}
     measured = []
-    for value, show in _MEASURES.values():
-        values = [value(run) for run in runs]
+    for measure in _MEASURES.values():
+        values = [measure.value(run) for run in runs]
         found = sample and not any(math.isnan(v) for v in values)
-        measured.append(show(*mean_and_deviation(values)) if found else MISSING)
+        found &= not measure.looked_at or len(looks) == 1
+        measured.append(measure.show(*mean_and_deviation(values)) if found else MISSING)
     return (
         ", ".join(str(i) for i, _ in group),
         first.model,

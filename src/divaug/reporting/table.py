@@ -91,7 +91,8 @@ _COLUMNS = (
     _Column("hardware", lambda run: run.hardware, page=False),
     _Column("versions", lambda run: run.versions, page=False),
     _Column("commit", lambda run: run.commit, show=shortened, page=False),
-    _Column("folder", lambda run: run.folder.name, page=False),
+    # By the place where it is: "." has no name.
+    _Column("folder", lambda run: run.folder.name or run.folder.absolute().name, page=False),
 )
 
 NOTES = (
