@@ -143,6 +143,22 @@ def test_what_was_collated_two_levels_deep_is_repeated_column_by_column(count, l
             assert list(one) == list(other)
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        lambda n: (torch.zeros(n, 2), torch.ones(n)),  # as many key points as images
+        lambda _: (torch.zeros(1, 4), torch.ones(1)),  # one box, in a batch of one
+    ],
+)
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_tuples_of_tensors_belong_to_their_images(entry, count):
+    """Collating would have made lists of them."""
+    entries = [entry(count) for _ in range(count)]
+    found = Fields().augment(Shown(), (images_of(count), torch.zeros(count), entries))[2]
+    assert len(found) == 2 * count
+    assert all(one is entries[i // 2] for i, one in enumerate(found))
+
+
 def test_texts_that_are_no_columns_belong_to_their_images():
     """Captions, for instance, of which every image has its own number."""
     captions = [("a", "b"), ("c",)]

@@ -1,5 +1,6 @@
 """Augmenters: one kind of thing, whatever the method."""
 
+import copy
 import json
 import math
 
@@ -276,6 +277,24 @@ def test_a_policy_may_draw_from_other_operations_with_a_new_record(images):
     augment(images)
     assert len(augment.record().operations) == 21
     assert sum(augment.record().drawn.values()) == 2 * 2 * len(images)
+    augment.source.policy = policies.Uniform()  # what was counted since is not thrown away
+    with pytest.raises(ValueError, match=r"with reset_record\(\) where its policy draws from"):
+        augment(images)
+
+
+def test_a_record_that_was_reset_and_saved_may_be_of_other_operations_too(images):
+    saved, loaded, known = (Views(policies.Uniform(), num_views=2) for _ in range(3))
+    saved(images)
+    saved.reset_record()
+    loaded.load_record_state(saved.record_state())
+    known(images)
+    known.load_record_state(saved.record_state())
+    moved = copy.deepcopy(known)
+    moved.source.sums = moved.source.sums.to(torch.device("cpu"))
+    for augment in (loaded, known, moved):
+        augment.source.policy = policies.Uniform("uda")
+        augment(images)
+        assert len(augment.record().operations) == 21
 
 
 @pytest.mark.parametrize("name", AUGMENTERS)

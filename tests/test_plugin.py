@@ -154,6 +154,9 @@ def test_how_many_are_kept_and_by_which_rule_may_change_between_calls():
     many = DivAug(network(5), 40, 20)
     with pytest.raises(ValueError, match="subsets"):
         many.method = "exact"
+    many.num_selected, many.method = 2, "exact"
+    with pytest.raises(ValueError, match="subsets"):
+        many.num_selected = 20
 
 
 def fresh(augment):

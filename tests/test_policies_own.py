@@ -1,15 +1,21 @@
 """A policy of your own: what it draws is used as it is, and refused where it cannot be."""
 
+import gc
 import re
+import weakref
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import divaug
 from divaug import DivAug, expand, policies
-from divaug.operations import OPERATIONS
+from divaug.operations import OPERATIONS, Operation
+from divaug.operations.magnitude import Range
+from divaug.policies.table import Entry
 from tests.reference import samples
 from tests.reference.small_models import network
 
@@ -250,6 +256,140 @@ def test_policies_within_a_policy_are_written_with_it():
     text = policy.to_json().replace('"RandAugment"', '"RandAugmnet"')
     with pytest.raises(ValueError, match="Did you mean 'RandAugment'"):
         policies.from_json(text)
+
+
+def own_table(*entries, **settings):
+    """A policy of one's own with these rows, and whatever else."""
+
+    class Own(policies.base.TablePolicy):
+        def rows(self):
+            return [[entry] for entry in entries]
+
+    for name, value in settings.items():
+        setattr(Own, name, value)
+    return Own()
+
+
+RIGHT = Range(90.0, 0.0, "test")
+
+
+def test_a_policy_that_changes_draws_what_it_says_now():
+    """As one does whose probabilities are learned."""
+
+    class Learned(policies.base.TablePolicy):
+        def rows(self):
+            return [[Entry("Rotate", RIGHT, (self.p, self.p))]]
+
+    policy = Learned()
+    for p in (0.0, 1.0, 0.25):
+        object.__setattr__(policy, "p", p)
+        _, found = expand(IMAGES, 64, policy)
+        assert (found.probability == p).all()
+        assert bool(found.applied.any()) == (p > 0)
+
+
+def test_policies_are_not_kept_alive():
+    class Asking(policies.RandAugment):
+        def rows(self):
+            return [row for row in super().rows() if self.network is not None]
+
+    gone = []
+    for _ in range(5):
+        policy, network = Asking(2, 9), torch.nn.Linear(2, 2)
+        object.__setattr__(policy, "network", network)
+        expand(IMAGES, 2, policy)
+        gone.append(weakref.ref(network))
+        del policy, network
+    gc.collect()
+    assert [each() for each in gone] == [None] * 5
+
+
+def test_rows_may_hold_lists():
+    free = Entry("Rotate", RIGHT, [0.5, 0.5], [0.0, 1.0])
+    _, found = expand(IMAGES, 8, own_table(free, extra_operations=lambda _: []))
+    assert (found.probability == 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (lambda: Entry("Rotate", RIGHT, (0.5,)), r"`probability` of an entry must be \(lowest, h"),
+        (lambda: Entry("Rotate", RIGHT, (0.5, 1.2)), r"must lie in \[0, 1\], the lower end first"),
+        (lambda: Entry("Rotate", RIGHT, (0.5, 0.2)), r"must lie in \[0, 1\], the lower end first"),
+        (lambda: Entry("Rotat", RIGHT), "Did you mean 'Rotate'"),
+        (lambda: Entry("Posterize", Range(0, 0, "t")), r"range of Posterize must stay in \[1, 8\]"),
+        (lambda: Entry("Posterize", Range(8, -8, "t"), magnitude=(0, 1)), "Posterize must stay in"),
+        (lambda: Entry("Rotate", Range(0, 360, "t"), magnitude=(0, 2)), "range of Rotate must st"),
+    ],
+)
+def test_entries_that_no_operation_accepts_are_refused_when_they_are_drawn(entry, message):
+    """On any device: later only a CPU would notice."""
+    with pytest.raises(ValueError, match=message):
+        expand(IMAGES, 2, own_table(entry()))
+
+
+def test_an_entry_is_asked_for_its_own_magnitudes_only():
+    entry = Entry("Rotate", Range(0, 720, "test"), magnitude=(0.1, 0.25))
+    _, found = expand(IMAGES, 64, own_table(entry))
+    assert 72 <= float(found.argument.min()) <= float(found.argument.max()) <= 180
+
+
+def test_operations_must_be_hashable():
+    @dataclass
+    class Shift:
+        by: int = 3
+
+        def __call__(self, images, *_):
+            return images + self.by
+
+    with pytest.raises(TypeError, match=r"`transform` of Shift must be hashable.*got a Shift"):
+        Operation("Shift", Shift())
+
+
+@dataclass(frozen=True)
+class Listing(policies.RandAugment):
+    """Fields that JSON holds otherwise, and what follows from them."""
+
+    levels: Any = (1, 2)
+    options: Any = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "_t", [torch.full((2,), float(v)) for v in self.levels])
+        object.__setattr__(self, "_a", {"a": np.arange(len(self.levels))})
+
+
+@pytest.mark.parametrize(
+    ("levels", "options"),
+    [([1, 2], None), ((3, 4, 5), {"a": (1, 2), "b": {"policy": "x"}}), ((), [True, "x"])],
+)
+def test_fields_of_any_kind_that_json_has_are_written(levels, options):
+    again = policies.from_json(Listing(2, 9, levels, options).to_json())
+    assert again.levels == tuple(levels)
+    assert again.options in (options, {"a": [1, 2], "b": {"policy": "x"}}, (True, "x"))
+
+
+@pytest.mark.parametrize(
+    ("kept", "again"),
+    [
+        (torch.zeros(2), torch.zeros(3)),
+        (torch.zeros(2), torch.ones(2)),
+        (torch.zeros(2), np.zeros(2)),
+        ([torch.zeros(2)], [torch.zeros(2), torch.zeros(2)]),
+        ({"a": np.zeros(2)}, {"a": np.ones(2)}),
+        ({"a": 1}, {"b": 1}),
+    ],
+)
+def test_what_is_kept_beside_the_fields_must_come_back(kept, again):
+    values = iter([kept, again])
+
+    class Keeping(policies.RandAugment):
+        def __init__(self, n, m):
+            super().__init__(n, m)
+            object.__setattr__(self, "kept", next(values))
+
+    with pytest.raises(TypeError, match="keeps 'kept' outside of its fields"):
+        Keeping(2, 9).to_json()
 
 
 def test_equal_rows_share_one_table():

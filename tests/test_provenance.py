@@ -11,7 +11,14 @@ import torch
 from divaug import augmenters
 from divaug.augmenters import Settings
 from divaug.cli import run as command
-from divaug.datasets import MAX_PARTNERS, identify, image_files, image_folder, partners
+from divaug.datasets import (
+    MAX_PARTNERS,
+    DataIdentity,
+    identify,
+    image_files,
+    image_folder,
+    partners,
+)
 from divaug.datasets._decode import decode
 from divaug.examining import examine_run
 from divaug.measuring import measure, measure_run
@@ -21,9 +28,9 @@ from divaug.reporting.reading import read_run
 from divaug.training import Hardware, train
 from divaug.training.assembly import STREAMED_SIZE
 from divaug.training.data import default_of, load_data
-from divaug.training.opening import open_run
+from divaug.training.opening import _check_names, open_run
 from divaug.training.progress import Silent
-from divaug.training.provenance import read_data_record
+from divaug.training.provenance import DataRecord, read_data_record
 from divaug.training.runs import read_metrics
 from tests.dataset_files import write_images
 from tests.training_helpers import StopAfter, toy_data, toy_recipe
@@ -143,6 +150,29 @@ def named(folder, path, *names):
         return dict(arrays)
 
 
+@pytest.mark.parametrize(
+    ("own", "there"),
+    [
+        (("A", "B", "a", "b"), ("A", "B", "a", "b")),  # EMNIST's, of which two differ in capitals
+        (("crane", "x", "crane", "y"), ("crane", "X", "crane", "y")),  # two of ImageNet's
+        (("1", "2", "3", "4"), ("0", "1", "2", "3")),  # a file that names none of them
+        (("0", "1", "2", "3"), ("1", "0", "3", "2")),
+        (("CAT", "Dog", "elk", "fox"), ("cat", "dog", "ELK", "wolf")),
+    ],
+)
+def test_names_that_tell_nothing_are_no_reason_to_refuse(own, there):
+    known = DataRecord(DataIdentity("x", 1, 1, 4, "0"), class_names=own)
+    _check_names(known, replace(known, class_names=there))
+    with pytest.raises(ValueError, match="class 'a' was number 2 there and is number 0 here"):
+        _check_names(
+            replace(known, class_names=("A1", "B", "a")), replace(known, class_names="abc")
+        )
+    with pytest.raises(ValueError, match="class 'ss' was number 1 there and is number 0 here"):
+        _check_names(
+            replace(known, class_names=("x", "ß")), replace(known, class_names=("ss", "x"))
+        )
+
+
 @pytest.mark.parametrize("use", ["evaluate", "measure", "examine"])
 @pytest.mark.parametrize(
     ("there", "said"),
@@ -179,7 +209,12 @@ def test_runs_of_older_releases_have_no_names(made, capsys, tmp_path):
     assert code == 0
     assert "names" not in err
     assert read_data_record(copied).held_out is None
-    for wrong in ({"class_names": "abcd"}, {"class_names": [1, 2]}, {"held_out": "no"}):
+    for wrong in (
+        {"class_names": "abcd"},
+        {"class_names": [1, 2]},
+        {"held_out": "no"},
+        {"held_out": 1.5},
+    ):
         (copied / "data.json").write_text(json.dumps(record | wrong))
         code, _, err = call(capsys, "evaluate", copied, "--device", "cpu")
         assert code == 2

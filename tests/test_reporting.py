@@ -223,6 +223,7 @@ def test_how_often_a_run_is_looked_at_makes_no_difference(runs, tmp_path):
     table = seeds_table([read_run(runs[1]), read_run(often)])
     assert table.rows[0][:5] == ("1, 2", table.rows[0][1], "divaug", "0, 1", "2")
     assert table.rows[0][-1] == MISSING  # but of the time, which it takes
+    assert "±" in table.rows[0][5]
     assert "±" in seeds_table([read_run(runs[1]), read_run(runs[2])]).rows[0][-1]
     longer = edited(runs[2], tmp_path / "longer", "recipe.json", learning_rate=0.3)
     assert seeds_table([read_run(runs[1]), read_run(longer)]) is None
@@ -332,6 +333,12 @@ def test_the_csv_has_the_numbers_unrounded(written, runs):
         kept = line["record"]["diversity_kept"]
         assert row["variance_diversity_kept"] == ("" if kept is None else repr(kept))
     assert rows[1]["recipe"] == HOSTILE
+
+
+def test_a_run_in_the_current_folder_has_a_name(runs, monkeypatch):
+    monkeypatch.chdir(runs[1])
+    (row,) = csv.DictReader(io.StringIO(to_csv([read_run(".")])))
+    assert row["folder"] == runs[1].name
 
 
 def test_no_cell_of_the_markdown_ends_its_row_or_becomes_markup(written):

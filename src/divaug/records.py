@@ -90,6 +90,7 @@ class Sums:
                     f"{found.numel()}: another release wrote it."
                 )
             total.copy_(found)
+        sums.empty = not int(sums.images)
         return sums
 
     def state(self) -> dict[str, Any]:

@@ -254,7 +254,7 @@ def _leaves(part: Sequence[Any]) -> Iterator[Any]:
     for each in part:
         if isinstance(each, Tensor) or _is_text(each):
             yield each
-        elif type(each) in (tuple, list):
+        elif type(each) is list:  # torch collates tuples to lists
             yield from _leaves(each)
 
 

@@ -70,6 +70,13 @@ class Operation:
 def _check_transform(name: str, field: str, transform: object) -> None:
     """Refuse what cannot be called with the four arguments of a `Transformation`."""
     wanted = "a function (images, argument, center, partner) -> images"
+    try:
+        hash(transform)
+    except TypeError:
+        raise TypeError(
+            f"`{field}` of {name} must be hashable, for tables of operations are looked up, got a "
+            f"{type(transform).__name__}; make its class a dataclass(frozen=True)."
+        ) from None
     if not callable(transform):
         raise TypeError(f"`{field}` of {name} must be {wanted}, got {transform!r}.")
     try:

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -139,11 +139,15 @@ def _check_restorable(policy: Policy, text: str) -> None:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    try:
-        same = one == other
-    except RuntimeError:  # tensors of other shapes
-        return False
-    return bool(same.all()) if isinstance(same, Tensor | np.ndarray) else bool(same)
+    """Whether two values are the same, as far as text tells: it has lists and no tuples."""
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, Tensor | np.ndarray):
+        same_kind = type(one) is type(other) and one.shape == other.shape
+        return same_kind and bool((one == other).all())
+    return bool(one == other)
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ class TablePolicy(Policy):
 
     @abstractmethod
     def rows(self) -> Sequence[Sequence[Entry]]:
-        """R rows of K entries; a policy is asked once."""
+        """R rows of K entries; a policy of your own is asked at every call."""
 
     def extra_operations(self) -> tuple[Operation, ...]:
         """Operations beyond the sixteen that the rows name."""
@@ -167,10 +171,10 @@ class TablePolicy(Policy):
         return len(self.rows()[0])
 
     def table(self, height: int, width: int, device: torch.device) -> PolicyTable:
-        """The entries as tensors for images of that size; made once for each device."""
-        # Of policies that come along equal ones draw alike; of others only the same one is sure to.
-        which = self if _comes_along(type(self)) else _Itself(self)
-        return _compiled(which, height, width, device)
+        """The entries as tensors for images of that size; made once for each device and rows."""
+        # Of others, equal ones need not draw alike, nor one that is changed as it did before.
+        made = _known_table if _comes_along(type(self)) else _table_of
+        return made(self, height, width, device)
 
     def draw(
         self,
@@ -184,25 +188,14 @@ class TablePolicy(Policy):
         return draw(self.table(*size, stream.index.device), stream, candidates, size, partners)
 
 
-class _Itself:
-    """A policy that nothing but itself is equal to; as long as this lives, so does the policy."""
-
-    def __init__(self, policy: TablePolicy) -> None:
-        self.policy = policy
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and other.policy is self.policy
-
-    def __hash__(self) -> int:
-        return id(self.policy)
-
-
 @lru_cache(maxsize=128)
-def _compiled(
-    which: TablePolicy | _Itself, height: int, width: int, device: torch.device
-) -> PolicyTable:
-    policy = which.policy if isinstance(which, _Itself) else which
-    rows, extra = frozen(policy.rows()), policy.extra_operations()
+def _known_table(policy: TablePolicy, height: int, width: int, device: torch.device) -> PolicyTable:
+    """That of a policy that comes along, found without a look at its rows."""
+    return _table_of(policy, height, width, device)
+
+
+def _table_of(policy: TablePolicy, height: int, width: int, device: torch.device) -> PolicyTable:
+    rows, extra = frozen(policy.rows()), tuple(policy.extra_operations())
     return _table(rows, policy.joint, extra, height, width, device)
 
 

@@ -65,12 +65,18 @@ def _is_pair(pair: object) -> bool:
     )
 
 
-def check_fits(operation: Operation, entry: Range, height: int, width: int) -> None:
+def check_fits(
+    operation: Operation,
+    entry: Range,
+    height: int,
+    width: int,
+    magnitudes: tuple[float, float] = (0.0, 1.0),
+) -> None:
     """Refuse a range with arguments that the operation does not accept, on images of that size."""
     if not operation.needs_argument:
         return
     ends: Sequence[float] = [
-        entry.value(m, sign, height, width) for m in (0.0, 1.0) for sign in (-1, 1)
+        entry.value(m, sign, height, width) for m in magnitudes for sign in (-1, 1)
     ]
     if not (min(ends) >= operation.low and max(ends) <= operation.high):
         raise ValueError(

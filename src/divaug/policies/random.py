@@ -12,9 +12,9 @@ from divaug.data_files import read_data
 from divaug.operations.magnitude import NO_MAGNITUDE, Range, read_ranges, space_of
 from divaug.operations.table import Operation
 from divaug.policies.base import Policy, TablePolicy, frozen
-from divaug.policies.checks import check_extra, check_fits, check_name
+from divaug.policies.checks import check_extra, check_name
 from divaug.policies.levels import CIFAR_LEVELS
-from divaug.policies.table import Entry, Partners, PolicyTable
+from divaug.policies.table import Entry, Partners
 from divaug.randomness import Stream
 from divaug.subpolicies import SubPolicies
 
@@ -63,12 +63,6 @@ class Uniform(TablePolicy):
         """One row an operation, any probability, any magnitude."""
         K = self.operations_per_subpolicy
         return [[Entry(name, entry)] * K for name, entry in self.ranges().items()]
-
-    def table(self, height: int, width: int, device: torch.device) -> PolicyTable:
-        """The entries as tensors for images of that size, where all added operations fit."""
-        for operation, entry in self.extra:
-            check_fits(operation, entry, height, width)
-        return super().table(height, width, device)
 
     def extra_operations(self) -> tuple[Operation, ...]:
         """The operations beyond the sixteen: those of the space, then those that were added."""

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from divaug.names import unknown_name
 from divaug.operations.magnitude import Range, Rounding
 from divaug.operations.table import TABLE, Operation
+from divaug.policies.checks import check_fits
 from divaug.randomness import Purpose, Stream, below, uniform
 from divaug.subpolicies import SubPolicies
 
@@ -45,6 +47,18 @@ class Entry:
     probability: tuple[float, float] = (0.0, 1.0)
     magnitude: tuple[float, float] = (0.0, 1.0)
     levels: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("probability", "magnitude"):  # equal entries are looked up
+            ends = tuple(getattr(self, name))
+            if len(ends) != 2:
+                raise ValueError(f"`{name}` of an entry must be (lowest, highest), got {ends!r}.")
+            object.__setattr__(self, name, ends)
+        if not 0 <= self.probability[0] <= self.probability[1] <= 1:
+            raise ValueError(
+                f"`probability` of an entry must lie in [0, 1], the lower end first, got "
+                f"{self.probability!r}."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +104,14 @@ def compile_table(
     width: int,
     extra: Sequence[Operation] = (),
 ) -> PolicyTable:
-    """Turn entries into tensors for images of that size; `extra` adds operations."""
+    """Turn entries into tensors for images of that size; `extra` adds operations.
+
+    Raises:
+        ValueError: an entry whose arguments its operation does not accept.
+    """
     operations = (*TABLE.values(), *extra)
     position = {operation.name: i for i, operation in enumerate(operations)}
+    _check_entries(rows, operations, height, width)
 
     def integers(entry: Entry) -> list[int]:
         i = IDENTITY if entry.operation is None else position[entry.operation]
@@ -114,6 +133,19 @@ def compile_table(
             [[floats(entry) for entry in row] for row in rows], dtype=torch.float32, device="cpu"
         ),
     )
+
+
+def _check_entries(
+    rows: Sequence[Sequence[Entry]], operations: Sequence[Operation], height: int, width: int
+) -> None:
+    """Refuse entries of no known operation, and with arguments that it does not accept."""
+    known = {operation.name: operation for operation in operations}
+    for entry in dict.fromkeys(entry for row in rows for entry in row):
+        if entry.operation is None:
+            continue
+        if entry.operation not in known:
+            raise ValueError(unknown_name("operation", entry.operation, tuple(known)))
+        check_fits(known[entry.operation], entry.range, height, width, entry.magnitude)
 
 
 def arguments_of(magnitude: Tensor, sign: Tensor, integers: Tensor, floats: Tensor) -> Tensor:

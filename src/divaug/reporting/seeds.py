@@ -38,7 +38,8 @@ def seeds_table(runs: Sequence[RunRecord]) -> Table | None:
         numeric=tuple(range(4, len(columns))),
         notes=(
             "Mean ± sample standard deviation (n − 1) over the runs of a recipe. There is no mean "
-            "time of runs that were not evaluated, logged and saved equally often.",
+            "time of runs that were not evaluated, logged and saved equally often, by as many "
+            "workers.",
             *(note for group in shared for note in _repetitions(group)),
         ),
     )

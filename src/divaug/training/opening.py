@@ -1,5 +1,6 @@
 """Opening a run, or one of its checkpoints, to use its network."""
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -145,16 +146,31 @@ def _check_names(own: DataRecord, now: DataRecord) -> None:
     Raises:
         ValueError: it has; whatever the capitals.
     """
-    number_of = {name.casefold(): number for number, name in enumerate(own.class_names or ())}
-    for number, name in enumerate(now.class_names or ()):
-        expected = number_of.get(name.casefold(), number)
+    if own.class_names == now.class_names or not (_told(own) and _told(now)):
+        return
+    number_of = _numbers_of(own)
+    for name, number in _numbers_of(now).items():
+        expected, shown = number_of.get(name, number), (now.class_names or ())[number]
         if number != expected:
             raise ValueError(
-                f"the run was trained on {own} and cannot be used on {now}: class {name!r} was "
+                f"the run was trained on {own} and cannot be used on {now}: class {shown!r} was "
                 f"number {expected} there and is number {number} here, so every label would be "
                 "taken for another; give the classes the names that they had, which decide their "
                 "order in a folder, or the labels their numbers."
             )
+
+
+def _told(record: DataRecord) -> bool:
+    """Whether somebody named the classes: a file that does not gets their numbers for names."""
+    names = record.class_names
+    return names is not None and names != tuple(map(str, range(len(names))))
+
+
+def _numbers_of(record: DataRecord) -> dict[str, int]:
+    """Name → number of its class, whatever the capitals, of names that one class alone has."""
+    names = [name.casefold() for name in record.class_names or ()]
+    times = Counter(names)
+    return {name: i for i, name in enumerate(names) if times[name] == 1}
 
 
 def open_run(path: str | Path) -> Opened:
