@@ -261,7 +261,7 @@ def test_policies_within_a_policy_are_written_with_it():
 def own_table(*entries, **settings):
     """A policy of one's own with these rows, and whatever else."""
 
-    class Own(policies.base.TablePolicy):
+    class Own(policies.TablePolicy):
         def rows(self):
             return [[entry] for entry in entries]
 
@@ -276,7 +276,7 @@ RIGHT = Range(90.0, 0.0, "test")
 def test_a_policy_that_changes_draws_what_it_says_now():
     """As one does whose probabilities are learned."""
 
-    class Learned(policies.base.TablePolicy):
+    class Learned(policies.TablePolicy):
         def rows(self):
             return [[Entry("Rotate", RIGHT, (self.p, self.p))]]
 

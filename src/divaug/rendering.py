@@ -10,8 +10,8 @@ from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, finis
 from divaug.operations.execution import transform_in_place
 from divaug.operations.table import TABLE, Operation
 from divaug.policies import PBA, Policy
-from divaug.policies.base import TablePolicy
 from divaug.policies.table import Partners
+from divaug.policies.tabular import TablePolicy
 from divaug.randomness import Stream
 from divaug.subpolicies import SubPolicies, check_partners, check_shapes, check_values
 

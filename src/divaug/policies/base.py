@@ -2,23 +2,20 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from functools import lru_cache
+from inspect import isabstract
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from divaug.names import unknown_name
-from divaug.operations.further import FURTHER
-from divaug.operations.table import Operation
-from divaug.policies.table import Entry, Partners, PolicyTable, compile_table, draw
+from divaug.policies.table import Partners
 from divaug.randomness import Stream
 from divaug.subpolicies import SubPolicies
 
-__all__ = ["Policy", "TablePolicy", "check_policy", "from_json", "frozen"]
+__all__ = ["Policy", "check_policy", "comes_along", "from_json", "frozen"]
 
 _FORMAT = "divaug.policy/1"
 
@@ -52,7 +49,8 @@ def _read(value: Any) -> Any:
     return value
 
 
-def _comes_along(kind: type) -> bool:
+def comes_along(kind: type) -> bool:
+    """Whether a policy of that class is one of ours."""
     return kind.__module__.startswith("divaug.")
 
 
@@ -70,7 +68,7 @@ class Policy(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         taken = Policy.kinds.get(cls.__name__)
-        if taken is not None and _comes_along(taken) and not _comes_along(cls):
+        if taken is not None and comes_along(taken) and not comes_along(cls):
             raise TypeError(
                 f"a policy named {cls.__name__!r} comes with divaug; give yours another name, by "
                 "which it is found again in JSON."
@@ -150,68 +148,6 @@ def _alike(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-@dataclass(frozen=True)
-class TablePolicy(Policy):
-    """A policy that is a table of entries: rows drawn uniformly, jointly or one per operation."""
-
-    joint: ClassVar[bool] = False
-
-    @abstractmethod
-    def rows(self) -> Sequence[Sequence[Entry]]:
-        """R rows of K entries; a policy of your own is asked at every call."""
-
-    def extra_operations(self) -> tuple[Operation, ...]:
-        """Operations beyond the sixteen that the rows name."""
-        named = {entry.operation for row in self.rows() for entry in row}
-        return tuple(this for name, this in FURTHER.items() if name in named)
-
-    @property
-    def num_operations(self) -> int:
-        """K, the number of operations of a sub-policy."""
-        return len(self.rows()[0])
-
-    def table(self, height: int, width: int, device: torch.device) -> PolicyTable:
-        """The entries as tensors for images of that size; made once for each device and rows."""
-        # Of others, equal ones need not draw alike, nor one that is changed as it did before.
-        made = _known_table if _comes_along(type(self)) else _table_of
-        return made(self, height, width, device)
-
-    def draw(
-        self,
-        stream: Stream,
-        candidates: int,
-        size: tuple[int, int],
-        partners: Partners,
-        epoch: int | Tensor | None = None,  # noqa: ARG002 (a table does not change with the epoch)
-    ) -> SubPolicies:
-        """Draw `candidates` sub-policies for every sample of the stream: `[B,E,K]`."""
-        return draw(self.table(*size, stream.index.device), stream, candidates, size, partners)
-
-
-@lru_cache(maxsize=128)
-def _known_table(policy: TablePolicy, height: int, width: int, device: torch.device) -> PolicyTable:
-    """That of a policy that comes along, found without a look at its rows."""
-    return _table_of(policy, height, width, device)
-
-
-def _table_of(policy: TablePolicy, height: int, width: int, device: torch.device) -> PolicyTable:
-    rows, extra = frozen(policy.rows()), tuple(policy.extra_operations())
-    return _table(rows, policy.joint, extra, height, width, device)
-
-
-@lru_cache(maxsize=128)
-def _table(
-    rows: tuple[tuple[Entry, ...], ...],
-    joint: bool,
-    extra: tuple[Operation, ...],
-    height: int,
-    width: int,
-    device: torch.device,
-) -> PolicyTable:
-    """The same tensors for the same rows: to copy them to a GPU makes the host wait."""
-    return compile_table(rows, joint=joint, height=height, width=width, extra=extra).to(device)
-
-
 def from_json(text: str) -> Policy:
     """Read a policy that `Policy.to_json` or a person wrote.
 
@@ -236,7 +172,7 @@ def from_json(text: str) -> Policy:
 
 def _made(kind: object, settings: object) -> Policy:
     """The policy of that name and those settings, as JSON holds them."""
-    kinds = {name: cls for name, cls in Policy.kinds.items() if name != "TablePolicy"}
+    kinds = {name: cls for name, cls in Policy.kinds.items() if not isabstract(cls)}
     if not isinstance(kind, str) or kind not in kinds:
         raise ValueError(unknown_name("policy", str(kind), tuple(kinds)))
     if not isinstance(settings, dict):

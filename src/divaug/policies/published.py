@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 from divaug.checks import check_number
 from divaug.data_files import read_data
 from divaug.operations.magnitude import space_of
-from divaug.policies.base import TablePolicy, frozen
+from divaug.policies.base import frozen
 from divaug.policies.checks import check_name
 from divaug.policies.levels import CIFAR_LEVELS, FAST_LEVELS, IMAGENET_LEVELS, LevelMap
 from divaug.policies.table import Entry
+from divaug.policies.tabular import TablePolicy
 
 __all__ = ["AutoAugment", "FastAutoAugment", "Listed"]
 

@@ -11,10 +11,11 @@ from divaug.checks import check_number, check_whole
 from divaug.data_files import read_data
 from divaug.operations.magnitude import NO_MAGNITUDE, Range, read_ranges, space_of
 from divaug.operations.table import Operation
-from divaug.policies.base import Policy, TablePolicy, frozen
+from divaug.policies.base import Policy, frozen
 from divaug.policies.checks import check_extra, check_name
 from divaug.policies.levels import CIFAR_LEVELS
 from divaug.policies.table import Entry, Partners
+from divaug.policies.tabular import TablePolicy
 from divaug.randomness import Stream
 from divaug.subpolicies import SubPolicies
 

@@ -8,8 +8,8 @@ from torch import Tensor
 from divaug.checks import check_number, check_whole
 from divaug.data_files import read_data
 from divaug.operations.magnitude import read_ranges
-from divaug.policies.base import TablePolicy
 from divaug.policies.table import Entry, Partners, choose, finish
+from divaug.policies.tabular import TablePolicy
 from divaug.randomness import Stream
 from divaug.subpolicies import SubPolicies
 
