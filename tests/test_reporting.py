@@ -215,7 +215,12 @@ def test_images_are_the_same_unless_the_seed_decides_which(
         recipe = json.loads((copy / "recipe.json").read_text()) | {"train_images": train_images}
         (copy / "recipe.json").write_text(json.dumps(recipe))
         copies.append(read_run(copy))
-    assert (seeds_table(copies) is not None) is together
+    table = seeds_table(copies)
+    assert (table is not None) is together
+    if together:
+        assert "Which images runs 1, 2 have" in table.notes[-1]
+        alike = [replace(run, data=copies[0].data) for run in copies]
+        assert not any("Which images" in note for note in seeds_table(alike).notes)
 
 
 def test_how_often_a_run_is_looked_at_makes_no_difference(runs, tmp_path):

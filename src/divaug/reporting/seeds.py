@@ -40,7 +40,7 @@ def seeds_table(runs: Sequence[RunRecord]) -> Table | None:
             "Mean ± sample standard deviation (n − 1) over the runs of a recipe. There is no mean "
             "time of runs that were not evaluated, logged and saved equally often, by as many "
             "workers.",
-            *(note for group in shared for note in _repetitions(group)),
+            *(note for group in shared for note in (*_repetitions(group), *_other_images(group))),
         ),
     )
 
@@ -56,6 +56,18 @@ def _repetitions(group: Sequence[_Numbered]) -> list[str]:
         "no sample, so no mean is taken. Leave all but one of them out of the report."
         for (seed, _), same in alike.items()
         if len(same) > 1
+    ]
+
+
+def _other_images(group: Sequence[_Numbered]) -> list[str]:
+    """A sentence where a seed decides more than the training."""
+    contents = {run.data.fingerprint for _, run in group if run.drawn and run.data}
+    if len(contents) < 2:
+        return []
+    numbers = ", ".join(str(i) for i, _ in group)
+    return [
+        f"Which images runs {numbers} have, for training and perhaps for testing, follows from the "
+        "seed too, and is part of their deviation."
     ]
 
 
