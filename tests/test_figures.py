@@ -245,3 +245,15 @@ def test_the_choice_is_the_librarys(method):
     assert torch.equal(choice.chosen, select(choice.probs, 3, method, seed=4))
     # A choice that the first three of each would not pass for.
     assert not torch.equal(choice.chosen, torch.arange(3).expand(2, 3))
+
+
+@pytest.mark.parametrize("letters", ["éüß", "×–…", "ΩЖł"])
+def test_letters_of_other_languages_are_told_apart(letters):
+    """Where a font lacks one it draws a box, the same for all."""
+
+    def drawn(text):
+        page = Page.blank(60, 40)
+        page.write(text, 10, 10, 20)
+        return pixels(page.picture).tobytes()
+
+    assert len({drawn(letter) for letter in letters} | {drawn("\ue123")}) == len(letters) + 1

@@ -88,8 +88,8 @@ def fit_square(image: Tensor, side: int) -> Tensor:
     return to_tensor(ImageOps.fit(picture, (side, side), Image.Resampling.LANCZOS))
 
 
-def font(size: int) -> ImageFont.FreeTypeFont:
-    """The font that comes with Pillow.
+def font(size: int, text: str = "") -> ImageFont.FreeTypeFont:
+    """The font that comes with Pillow or, for a text with letters that it lacks, matplotlib's.
 
     Raises:
         RuntimeError: Pillow was built without FreeType.
@@ -100,7 +100,23 @@ def font(size: int) -> ImageFont.FreeTypeFont:
             "Pillow has no FreeType here, which writing on pictures needs; install Pillow as it is "
             "published (pip install --force-reinstall pillow)."
         )
-    return found
+    return found if not _lacks(found, text) else _matplotlibs(size)
+
+
+def _lacks(face: ImageFont.FreeTypeFont, text: str) -> bool:
+    """Whether the font has no shape for one of the letters: it draws the same box for all."""
+    if text.isascii():
+        return False
+    box = bytes(face.getmask("\uffff"))
+    return any(bytes(face.getmask(letter)) == box for letter in text)
+
+
+def _matplotlibs(size: int) -> ImageFont.FreeTypeFont:
+    """One for Latin, Greek and Cyrillic letters."""
+    import matplotlib
+
+    known = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
+    return ImageFont.truetype(known, size)
 
 
 def save_picture(picture: Image.Image, path: Path) -> None:
@@ -145,7 +161,7 @@ class Page:
         self, text: str, x: float, y: float, size: int, color: Color = INK, anchor: str = "lt"
     ) -> None:
         """Write one line; `anchor` as Pillow names them ("lt": from the left, below y)."""
-        face, across, down = font(size), anchor[0], anchor[1]
+        face, across, down = font(size, text), anchor[0], anchor[1]
         if down == "t":  # words stand on one line, whatever the height of each
             y, down = y - face.getbbox(text or " ", anchor="ls")[1], "s"
         words = text.split(" ")
