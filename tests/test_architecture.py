@@ -31,6 +31,7 @@ STAGES = (
     ("randomness",),
     ("fixed_point",),
     ("products",),
+    ("validity",),
     ("subpolicies",),
     ("policies",),
     ("kernels",),

@@ -382,8 +382,8 @@ def test_a_place_outside_of_the_images_is_refused():
     [
         ((16, 0), r"at \(16, 0\), outside of images of 16×12"),
         ((0, 12), r"at \(0, 12\), outside of images of 16×12"),
-        ((-1, 0), "`center` must not be negative, got -1"),
-        ((0, -1), "`center` must not be negative, got -1"),
+        ((-1, 0), r"`center` must not be negative, got \[-1, 0\]"),
+        ((0, -1), r"`center` must not be negative, got \[0, -1\]"),
     ],
 )
 def test_places_begin_at_0_and_end_before_the_size(place, message):

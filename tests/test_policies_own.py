@@ -105,7 +105,7 @@ def test_what_cannot_be_applied_is_refused_by_the_name_of_the_policy(case):
         DivAug(network(), 3, 2, policy=Own(what))(IMAGES)
 
 
-class Undecorated(policies.RandAugment):
+class Allowing:
     """Keeps a setting where neither equality nor JSON looks."""
 
     def __init__(self, n, m, allowed):
@@ -114,6 +114,10 @@ class Undecorated(policies.RandAugment):
 
     def rows(self):
         return [row for row in super().rows() if row[0].operation in self.allowed]
+
+
+class Undecorated(Allowing, policies.RandAugment):
+    """In its __dict__."""
 
 
 class WithDefault(Undecorated):
@@ -132,15 +136,10 @@ class Slotted(Undecorated):
 
 
 @dataclass(frozen=True)
-class OwnInit(policies.RandAugment):
+class OwnInit(Allowing, policies.RandAugment):
     """A dataclass that is not made of its fields."""
 
-    def __init__(self, n, m, allowed):
-        super().__init__(n, m)
-        object.__setattr__(self, "allowed", allowed)
-
-    def rows(self):
-        return [row for row in super().rows() if row[0].operation in self.allowed]
+    __init__ = Allowing.__init__
 
 
 class OtherRows(policies.RandAugment):

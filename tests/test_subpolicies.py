@@ -298,7 +298,7 @@ def test_files_that_hold_nothing_of_ours_are_refused(part, tmp_path):
         ("argument", math.nan, r"`argument` of Rotate must lie in \[-360, 360\] degrees, got nan"),
         ("argument", 1e9, "`argument` of Rotate must lie in"),
         ("partner", -1, "`partner` must not be negative, got -1"),
-        ("center", -500, "`center` must not be negative, got -500"),
+        ("center", -500, r"`center` must not be negative, got \[-500, -500\]"),
     ],
 )
 def test_values_that_no_draw_could_give_are_refused_on_reading(field, value, message):
@@ -332,7 +332,7 @@ def test_part_of_a_bit_is_refused_on_reading():
         ("Rotate", {"probability": 1.5}, r"`probability` must lie in \[0, 1\]"),
         ("Rotate", {"probability": math.nan}, r"`probability` must lie in \[0, 1\]"),
         ("Rotate", {"partner": -1}, "`partner` must not be negative, got -1"),
-        ("Rotate", {"center": -1}, "`center` must not be negative, got -1"),
+        ("Rotate", {"center": -1}, r"`center` must not be negative, got \[-1, -1\]"),
     ],
 )
 def test_what_no_draw_could_give_is_not_replayed(operation, change, message):

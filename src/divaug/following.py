@@ -20,7 +20,8 @@ from divaug.expansion import check_default, renderer_for
 from divaug.operations.table import TABLE
 from divaug.randomness import Stream, check_index, check_seed, check_step
 from divaug.rendering import CHUNK_CANDIDATE_PIXELS
-from divaug.subpolicies import SubPolicies, check_shapes, check_values
+from divaug.subpolicies import SubPolicies
+from divaug.validity import check_shapes, check_values
 
 __all__ = ["follow"]
 
@@ -183,7 +184,7 @@ def _check_drawn(subpolicies: object, default: object) -> None:
         raise TypeError("`subpolicies` must be the SubPolicies [B,E,K] that `expand` returned.")
     check_shapes(subpolicies.tensors())
     if subpolicies.device.type == "cpu":  # elsewhere the host would wait
-        check_values(subpolicies)
+        check_values(subpolicies.tensors(), subpolicies.operations)
     if not subpolicies.shape[1]:
         raise ValueError("`subpolicies` must hold at least one for each image, got E=0.")
     check_default(default)

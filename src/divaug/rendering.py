@@ -13,7 +13,8 @@ from divaug.policies import PBA, Policy
 from divaug.policies.table import Partners
 from divaug.policies.tabular import TablePolicy
 from divaug.randomness import Stream
-from divaug.subpolicies import SubPolicies, check_partners, check_shapes, check_values
+from divaug.subpolicies import SubPolicies
+from divaug.validity import check_partners, check_shapes, check_values
 
 __all__ = [
     "CHUNK_CANDIDATE_PIXELS",
@@ -121,7 +122,7 @@ def _check_drawn(
         if not all(isinstance(one, Operation) for one in found.operations):
             raise ValueError(f"`operations` must hold Operations, got {found.operations!r}.")
         if device.type == "cpu":  # elsewhere the host would wait
-            check_values(found)
+            check_values(found.tensors(), found.operations)
             check_partners(found.partner, partners.count, "draw below `partners.count`.")
     except ValueError as error:
         raise ValueError(f"{who} must return what can be applied: {error}") from None

@@ -9,7 +9,8 @@ from divaug.compilation import check_eager, outside_graphs
 from divaug.expansion import pool_for, renderer_for
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
-from divaug.subpolicies import SubPolicies, check_partners, check_shapes, check_values
+from divaug.subpolicies import SubPolicies
+from divaug.validity import check_partners, check_shapes, check_values
 
 __all__ = ["replay"]
 
@@ -57,7 +58,7 @@ def replay(
             f"`subpolicies` are on {subpolicies.device} and `images` on {images.device}; move them "
             "with subpolicies.to(images.device)."
         )
-    check_values(subpolicies)
+    check_values(subpolicies.tensors(), subpolicies.operations)
     shared = pool_for(pool, originals)
     fitting = _fit(subpolicies, len(shared), (images.shape[2], images.shape[3]))
     run = renderer_for(fitting, backend)

@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -11,22 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from divaug.constants import constant
 from divaug.names import unknown_name
 from divaug.operations.further import EVERY
 from divaug.operations.table import TABLE, Operation
+from divaug.validity import DTYPES, check_shapes, check_values
 
-__all__ = ["SubPolicies", "check_partners", "check_shapes", "check_values"]
-
-_DTYPES: dict[str, torch.dtype] = {
-    "operation": torch.int32,
-    "applied": torch.bool,
-    "argument": torch.float32,
-    "center": torch.int32,
-    "partner": torch.int64,
-    "probability": torch.float32,
-    "magnitude": torch.float32,
-}
+__all__ = ["SubPolicies"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +63,7 @@ class SubPolicies:
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors by name."""
-        return {name: getattr(self, name) for name in _DTYPES}
+        return {name: getattr(self, name) for name in DTYPES}
 
     def _map(self, function: Any) -> "SubPolicies":
         changed = {name: function(tensor) for name, tensor in self.tensors().items()}
@@ -126,13 +116,13 @@ class SubPolicies:
         names = {part.names for part in parts}
         if len(names) != 1:
             raise ValueError(f"sub-policies of {len(names)} different tables cannot be joined.")
-        joined = {n: torch.cat([getattr(p, n) for p in parts]) for n in _DTYPES}
+        joined = {n: torch.cat([getattr(p, n) for p in parts]) for n in DTYPES}
         return SubPolicies(**joined, operations=parts[0].operations)
 
     def equal(self, other: "SubPolicies") -> bool:
         """Whether both hold the same values (on the same device)."""
         mine, theirs = self.tensors(), other.tensors()
-        same = all(torch.equal(mine[name], theirs[name]) for name in _DTYPES)
+        same = all(torch.equal(mine[name], theirs[name]) for name in DTYPES)
         return same and self.names == other.names
 
     def describe(self) -> list[str]:
@@ -183,10 +173,10 @@ class SubPolicies:
             raise ValueError(f"sub-policies must be JSON text: {error}") from error
         if not isinstance(content, dict) or content.get("format") != "divaug.subpolicies/1":
             raise ValueError("this text does not hold sub-policies: no `format` of that kind.")
-        missing = [n for n in (*_DTYPES, "operations", "shape") if n not in content]
+        missing = [n for n in (*DTYPES, "operations", "shape") if n not in content]
         if missing:
             raise ValueError(f"the sub-policies lack `{missing[0]}`.")
-        read = {name: _read(name, content[name], content["shape"]) for name in _DTYPES}
+        read = {name: _read(name, content[name], content["shape"]) for name in DTYPES}
         return _checked(read, _table(content["operations"], extra))
 
     def save(self, path: str | Path) -> None:
@@ -206,10 +196,10 @@ class SubPolicies:
             ) from error
         if not isinstance(content, dict):
             raise ValueError(f"{path} does not hold sub-policies but {type(content).__name__}.")
-        missing = [n for n in (*_DTYPES, "operations") if n not in content]
+        missing = [n for n in (*DTYPES, "operations") if n not in content]
         if missing:
             raise ValueError(f"{path} does not hold sub-policies: `{missing[0]}` is missing.")
-        return _checked({n: content[n] for n in _DTYPES}, _table(content["operations"], extra))
+        return _checked({n: content[n] for n in DTYPES}, _table(content["operations"], extra))
 
 
 # What torch.load raises for text, for a file cut short and for pickles of other things.
@@ -236,7 +226,7 @@ def _read(name: str, values: Any, shape: Any) -> Tensor:
         raise ValueError(f"`shape` must be a list of whole numbers, got {shape!r}.")
     whole = (*shape, 2) if name == "center" else tuple(shape)
     try:
-        found = torch.tensor(values, dtype=_DTYPES[name], device="cpu").view(whole)
+        found = torch.tensor(values, dtype=DTYPES[name], device="cpu").view(whole)
         as_written = torch.tensor(values, dtype=torch.float64, device="cpu").view(whole)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"`{name}` must be nested lists of shape {whole}: {error}") from error
@@ -260,94 +250,8 @@ def _table(names: Any, extra: Sequence[Operation]) -> tuple[Operation, ...]:
 
 def _checked(tensors: dict[str, Tensor], operations: tuple[Operation, ...]) -> SubPolicies:
     check_shapes(tensors)
-    found = SubPolicies(**tensors, operations=operations)
-    check_values(found)
-    return found
+    check_values(tensors, operations)
+    return SubPolicies(**tensors, operations=operations)
 
 
-def check_shapes(tensors: Mapping[str, Tensor]) -> None:
-    """Refuse what cannot be the tensors of sub-policies; no value is looked at.
-
-    Raises:
-        ValueError: something else than a tensor, another shape or another dtype.
-    """
-    for name, tensor in tensors.items():
-        if not isinstance(tensor, Tensor):
-            raise ValueError(
-                f"`{name}` must be a {_DTYPES[name]} tensor, got {type(tensor).__name__}."
-            )
-    shape = tensors["operation"].shape
-    for name, tensor in tensors.items():
-        expected = (*shape, 2) if name == "center" else tuple(shape)
-        if tuple(tensor.shape) != expected:
-            raise ValueError(f"`{name}` must have shape {expected}, got {tuple(tensor.shape)}.")
-        if tensor.dtype != _DTYPES[name]:
-            raise ValueError(f"`{name}` must be {_DTYPES[name]}, got {tensor.dtype}.")
-
-
-def check_values(subpolicies: SubPolicies) -> None:
-    """Refuse operations, arguments, places and partners that there are not.
-
-    Waits for the device, once where there is nothing to refuse.
-
-    Raises:
-        ValueError: a value out of its range.
-    """
-    if not bool(_out_of_range(subpolicies).any()):
-        return
-    tensors, operations = subpolicies.tensors(), subpolicies.operations
-    ids, probability = tensors["operation"], tensors["probability"]
-    if ids.numel() and not (int(ids.min()) >= -1 and int(ids.max()) < len(operations)):
-        raise ValueError(f"`operation` must lie in [-1, {len(operations) - 1}].")
-    if not bool(((probability >= 0) & (probability <= 1)).all()):
-        raise ValueError("`probability` must lie in [0, 1].")
-    for name in ("center", "partner"):
-        if bool((tensors[name] < 0).any()):
-            raise ValueError(f"`{name}` must not be negative, got {int(tensors[name].min())}.")
-    for i, operation in enumerate(operations):
-        if operation.needs_argument:
-            _check_arguments(operation, tensors["argument"][(ids == i) & tensors["applied"]])
-
-
-def _out_of_range(these: SubPolicies) -> Tensor:
-    """Which of them hold a value that nobody can have drawn: truth values `[...,K]`."""
-    limits = constant(
-        # For −1, which is no operation.
-        ((0.0,) * 4, *((o.low, o.high, o.needs_argument, o.whole) for o in these.operations)),
-        these.device,
-    )
-    known = (these.operation >= -1) & (these.operation < len(these.operations))
-    rows = torch.where(known, these.operation, -1) + 1
-    low, high, needed, whole = limits[rows.long()].unbind(-1)
-    bad = ~((these.argument >= low) & (these.argument <= high))
-    bad |= (whole > 0) & (these.argument != these.argument.round())
-    bad &= (needed > 0) & these.applied
-    bad |= ~known | ~((these.probability >= 0) & (these.probability <= 1))
-    return bad | (these.partner < 0) | (these.center < 0).any(-1)
-
-
-def check_partners(partner: Tensor, count: int, advice: str) -> None:
-    """Refuse partners that a pool of `count` images does not have; waits for the device."""
-    if partner.numel() and not (int(partner.min()) >= 0 and int(partner.max()) < count):
-        raise ValueError(
-            f"`partner` lies in [{int(partner.min())}, {int(partner.max())}], and the pool has "
-            f"{count} images; {advice}"
-        )
-
-
-def _check_arguments(operation: Operation, values: Tensor) -> None:
-    bad = ~((values >= operation.low) & (values <= operation.high))
-    if bool(bad.any()):
-        raise ValueError(
-            f"`argument` of {operation.name} must lie in [{operation.low:g}, {operation.high:g}] "
-            f"{operation.unit}, got {float(values[bad][0])!r}."
-        )
-    broken = values[values != values.round()] if operation.whole else values[:0]
-    if len(broken):
-        raise ValueError(
-            f"`argument` of {operation.name} must be a whole number of {operation.unit}, got "
-            f"{float(broken[0])!r}."
-        )
-
-
-assert set(_DTYPES) | {"operations"} == {field.name for field in fields(SubPolicies)}
+assert set(DTYPES) | {"operations"} == {field.name for field in fields(SubPolicies)}
