@@ -285,6 +285,8 @@ def test_a_policy_that_changes_draws_what_it_says_now():
         _, found = expand(IMAGES, 64, policy)
         assert (found.probability == p).all()
         assert bool(found.applied.any()) == (p > 0)
+    with pytest.raises(TypeError, match="keeps 'p' outside of its fields"):
+        policy.to_json()
 
 
 def test_policies_are_not_kept_alive():

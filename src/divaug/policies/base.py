@@ -4,7 +4,8 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from inspect import isabstract
+from functools import cached_property
+from inspect import getattr_static, isabstract
 from typing import Any, ClassVar
 
 import numpy as np
@@ -127,13 +128,18 @@ def _check_restorable(policy: Policy, text: str) -> None:
             f"`policy` has settings outside of its fields, which alone are written down: {error}; "
             f"{remedy}."
         ) from error
-    # A value that is kept for later need not be there yet.
-    for name in vars(policy).keys() & vars(again).keys():
-        if not _alike(vars(policy)[name], vars(again)[name]):
+    for name, value in vars(policy).items():
+        there = name in vars(again)
+        if not (_alike(value, vars(again)[name]) if there else _is_kept_for_later(kind, name)):
             raise TypeError(
                 f"`policy` keeps {name!r} outside of its fields, which alone are written down; "
                 f"{remedy}."
             )
+
+
+def _is_kept_for_later(kind: type, name: str) -> bool:
+    """Whether a value that a new policy does not have yet follows from its fields."""
+    return name.startswith("_") or isinstance(getattr_static(kind, name, None), cached_property)
 
 
 def _alike(one: Any, other: Any) -> bool:
