@@ -4,9 +4,11 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-__all__ = ["VARIABLE", "commit", "processor", "shortened"]
+__all__ = ["VARIABLE", "commit", "commit_of", "processor", "shortened"]
 
 #: Tells a copy without history, an archive or a container, which commit it is a copy of.
 VARIABLE = "DIVAUG_COMMIT"
@@ -46,6 +48,16 @@ def shortened(number: str) -> str:
     """
     digits, plus, changes = number.partition("+")
     return f"{digits[:12]}{plus}{changes}"
+
+
+def commit_of(environment: Mapping[str, Any]) -> str:
+    """The commit that a record names, in twelve digits, or that it names none.
+
+    Example:
+        >>> commit_of({"commit": "0123456789abcdef+changes"}), commit_of({"commit": None})
+        ('0123456789ab+changes', 'unknown')
+    """
+    return shortened(str(environment.get("commit") or "unknown"))
 
 
 def _told() -> str | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from divaug.checkout import commit, processor, shortened
+from divaug.checkout import commit, commit_of, processor, shortened
 from divaug.training.files import replace_text
 
 __all__ = [
@@ -65,7 +65,7 @@ def place(env: dict[str, Any]) -> str:
         where += f" (load {env['load']:g} at the start)"
     packages = env["packages"]
     versions = ", ".join(f"{name} {packages[name]}" for name in packages if name != "triton")
-    return f"Measured on {where}; Python {env['python']}, {versions}; commit {env['commit']}."
+    return f"Measured on {where}; Python {env['python']}, {versions}; commit {commit_of(env)}."
 
 
 @contextmanager

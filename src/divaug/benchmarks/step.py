@@ -14,6 +14,7 @@ from divaug.benchmarks.clocks import WARM_UP, in_turns, milliseconds
 from divaug.benchmarks.expansion import STEP_SHAPES, verify
 from divaug.benchmarks.random_data import random_data
 from divaug.benchmarks.step_parts import feeding, works_of
+from divaug.checkout import commit_of
 from divaug.datasets import Dataset
 from divaug.recipes import Recipe
 from divaug.tables import Table
@@ -225,4 +226,4 @@ def where_measured(result: dict[str, Any]) -> str:
     env = result["environment"]
     versions = ", ".join(f"{name} {version}" for name, version in env["packages"].items())
     machine = env.get("gpu") or env["processor"]
-    return f"Measured on {machine}; Python {env['python']}, {versions}; commit {env['commit']}."
+    return f"Measured on {machine}; Python {env['python']}, {versions}; commit {commit_of(env)}."

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from divaug.checkout import shortened
+from divaug.checkout import commit_of
 from divaug.reproduction.machines import machine_of
 
-__all__ = ["changed_place", "command_of", "origin", "place_of", "short_commit", "versions_of"]
+__all__ = ["changed_place", "command_of", "origin", "place_of", "versions_of"]
 
 Environment = Mapping[str, Any]
 
@@ -62,16 +62,6 @@ def changed_place(starts: Sequence[Environment]) -> bool:
     return len({(place_of(start), versions_of(start)) for start in starts}) > 1
 
 
-def short_commit(environment: Environment) -> str:
-    """The commit in twelve digits, with the mark of changed sources.
-
-    Example:
-        >>> short_commit({"commit": "0123456789abcdef+changes"}), short_commit({})
-        ('0123456789ab+changes', 'unknown')
-    """
-    return shortened(str(environment.get("commit") or "unknown"))
-
-
 def command_of(environment: Environment) -> str:
     """The command as people type it."""
     return " ".join(_words(environment))
@@ -89,7 +79,7 @@ def _named(values: Iterable[str], between: str = " / ") -> str:
 
 
 def _commits(starts: Sequence[Environment]) -> str:
-    found = list(dict.fromkeys(map(short_commit, starts)))
+    found = list(dict.fromkeys(map(commit_of, starts)))
     return f"commit{'s' if len(found) > 1 else ''} {_named(found, ', ')}"
 
 

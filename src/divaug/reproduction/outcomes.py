@@ -6,11 +6,12 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from divaug.checkout import commit_of
 from divaug.reporting.table import duration
 from divaug.reproduction.examination_record import ExaminationRecord
 from divaug.reproduction.machines import machine_of
 from divaug.reproduction.methods import method
-from divaug.reproduction.origins import command_of, origin, short_commit, versions_of
+from divaug.reproduction.origins import command_of, origin, versions_of
 from divaug.reproduction.records import CostRecord, MeasurementRecord, RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
 from divaug.reproduction.verdicts import UNDECIDED, Verdict
@@ -175,7 +176,7 @@ def _run_row(run: RunRecord) -> dict[str, Any]:
         "machine": _each(run, machine_of, ", then "),
         "precision": _each(run, lambda start: start.get("precision") or "", ", then "),
         "versions": _each(run, versions_of, ", then "),
-        "commit": _each(run, short_commit),
+        "commit": _each(run, commit_of),
         "hash": run.hash,
         "command": _each(run, command_of, "; "),
     }
