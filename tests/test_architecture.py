@@ -49,6 +49,7 @@ STAGES = (
     ("objectives",),
     ("records",),
     ("source",),
+    ("sourced",),
     ("plugin",),
     ("views",),
     ("augmenters",),

@@ -1,8 +1,5 @@
 """`DivAug`: expand, score and select in one call, for anybody's training loop."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -17,12 +14,12 @@ from divaug.records import Record
 from divaug.scoring import check_model, dtype_of, score
 from divaug.selection import MAX_CANDIDATES, METHODS, select
 from divaug.source import Source, repeat_labels
-from divaug.subpolicies import SubPolicies
+from divaug.sourced import Sourced
 
 __all__ = ["DivAug", "Record"]
 
 
-class DivAug:
+class DivAug(Sourced):
     """Augmentation that follows the model.
 
     For each image it draws E sub-policies, asks the model for its predictions, keeps the S
@@ -157,52 +154,6 @@ class DivAug:
         )
         self.source.finish(images, index, subpolicies, chosen, probs)
         return _take(candidates, chosen, self.source.channels_last), repeated
-
-    @outside_graphs
-    def follow(self, masks: Tensor, *, fill: float) -> Tensor:
-        """Move masks as the images of the last call were moved.
-
-        Args:
-            masks: `[B,H,W]` or `[B,C,H,W]` of any dtype, of the size of those images.
-            fill: what a mask has where no pixel of its image is, such as the class that a loss
-                ignores.
-
-        Returns:
-            `[B·S,…]` in the order of the views; see `divaug.follow`.
-        """
-        return self.source.follow(masks, fill)
-
-    def kept(self) -> SubPolicies:
-        """The sub-policies `[B,S,K]` that made the views of the last call, in their order.
-
-        They can be printed, saved, and applied again with `divaug.replay`, given the same `pool`.
-        That leaves out the default augmentation.
-        """
-        return self.source.kept()
-
-    def record(self) -> Record:
-        """What was kept since the last `reset_record`; waits for the device."""
-        return self.source.record()
-
-    def reset_record(self) -> None:
-        """Start a new record."""
-        self.source.reset_record()
-
-    def record_state(self) -> dict[str, Any] | None:
-        """The record so far, as JSON can hold it; None before anything was augmented."""
-        return self.source.record_state()
-
-    def load_record_state(self, state: Mapping[str, Any] | None) -> None:
-        """Continue a record that `record_state` gave; None starts a new one."""
-        self.source.load_record_state(state)
-
-    def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs to draw what the uninterrupted one would have."""
-        return self.source.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue where `state_dict` was taken."""
-        self.source.load_state_dict(state)
 
 
 def _counts(num_candidates: object, num_selected: object) -> tuple[int, int]:

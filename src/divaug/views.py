@@ -1,8 +1,5 @@
 """`Views`: augmented views drawn from a policy, for every method that never asks the model."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -12,14 +9,13 @@ from divaug.default_augmentation import DefaultAugmentation
 from divaug.expansion import check_dtype
 from divaug.policies import Identity, Policy
 from divaug.policies.base import check_policy
-from divaug.records import Record
 from divaug.source import Source, repeat_labels
-from divaug.subpolicies import SubPolicies
+from divaug.sourced import Sourced
 
 __all__ = ["Views"]
 
 
-class Views:
+class Views(Sourced):
     """One or more augmented views of every image, drawn from a policy without asking a model.
 
     Args:
@@ -85,36 +81,3 @@ class Views:
         candidates, subpolicies = self.source.candidates(images, index, epoch, dtype)
         self.source.finish(images, index, subpolicies)
         return candidates.flatten(0, 1), repeated
-
-    @outside_graphs
-    def follow(self, masks: Tensor, *, fill: float) -> Tensor:
-        """Move masks as the images of the last call were moved; see `DivAug.follow`."""
-        return self.source.follow(masks, fill)
-
-    def kept(self) -> SubPolicies:
-        """The sub-policies `[B,num_views,K]` of the last call; see `DivAug.kept`."""
-        return self.source.kept()
-
-    def record(self) -> Record:
-        """What was applied since the last `reset_record`; waits for the device."""
-        return self.source.record()
-
-    def reset_record(self) -> None:
-        """Start a new record."""
-        self.source.reset_record()
-
-    def record_state(self) -> dict[str, Any] | None:
-        """The record so far, as JSON can hold it; None before anything was augmented."""
-        return self.source.record_state()
-
-    def load_record_state(self, state: Mapping[str, Any] | None) -> None:
-        """Continue a record that `record_state` gave; None starts a new one."""
-        self.source.load_record_state(state)
-
-    def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs to draw what the uninterrupted one would have."""
-        return self.source.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue where `state_dict` was taken."""
-        self.source.load_state_dict(state)
