@@ -257,12 +257,12 @@ def test_claims_on_the_table_have_the_difference_and_the_papers():
     found = outcome("supervised", paired_runs("pba", [0.01, 0.03], row))
     numbers = {one["claim"]: one["numbers"] for one in sheet(found, "claims").rows}
     shown = numbers[f"DivAug is more accurate than PBA ({row})"]
-    expected = "+2.00 ± 1.41 points, n = 2 pairs; 5 pairs like these would decide; the paper +0.7"
+    expected = "+2.00 ± 1.41 points, n = 2 pairs, -10.71 to +14.71 at 95 %; the paper +0.7"
     assert shown == expected
     behind = outcome("supervised", paired_runs("pba", [-0.01, -0.03], row))
     numbers = {one["claim"]: one["numbers"] for one in sheet(behind, "claims").rows}
     shown = numbers[f"DivAug is more accurate than PBA ({row})"]
-    assert "; 5 pairs like these would decide against it; the paper +0.7" in shown
+    assert "n = 2 pairs, -14.71 to +10.71 at 95 %; the paper +0.7" in shown
     # The paper's first row has a dash for PBA.
     assert f"DivAug is more accurate than PBA ({PAPER_ROW})" not in numbers
 
@@ -278,11 +278,14 @@ def test_controls_with_as_many_views_are_compared_seed_by_seed(target, name):
     assert float(row["difference_mean"]) == pytest.approx(0.011)
     assert float(row["difference_std"]) == pytest.approx(0.001)
     assert (row["pairs"], row["holds"]) == ("3", "yes")
-    assert row["enough"] == ""  # it is decided
+    reach = 4.3027 * 0.001 / 3**0.5
+    assert float(row["interval_low"]) == pytest.approx(0.011 - reach)
+    assert float(row["interval_high"]) == pytest.approx(0.011 + reach)
     assert {other["holds"] for other in rows.values()} == {NOT_RUN}
     undecided = outcome(target, paired_runs(name, [0.01, 0.03]))
     rows = {row["control"]: row for row in rows_of(undecided, "controls")}
-    assert (rows[title]["holds"], rows[title]["enough"]) == ("undecided", "5")
+    assert rows[title]["holds"] == "undecided"
+    assert float(rows[title]["interval_low"]) < 0 < float(rows[title]["interval_high"])
     methods = {row["method"] for row in rows_of(found, "runs")}
     assert methods == {"DivAug (k-means++)", title}  # whatever is compared is listed
 

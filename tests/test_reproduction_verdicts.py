@@ -21,7 +21,7 @@ from divaug.reproduction.verdicts import (
     above,
     above_zero,
     both,
-    enough,
+    interval,
     rises_together,
     student,
 )
@@ -73,29 +73,22 @@ def test_two_means_are_judged_as_by_welchs_test():
 
 
 @pytest.mark.parametrize("n", [2, 3, 8])
-def test_enough_is_the_first_number_that_decides(n):
+def test_an_interval_is_students_and_decides_as_the_verdict_does(n):
     generator, seen = np.random.default_rng(n), set()
-    for shift in (-1, -0.3, 0.2, 0.5, 1, 2) * 4:
-        found = summarize(generator.normal(shift, 1, n))
-        wanted = enough(found)
-        seen.add(wanted is None)
-        if above_zero(found) is not UNDECIDED:
-            assert wanted is None
-            continue
-        if wanted is None:
-            assert above_zero(Summary(found.mean, found.std, 1000)) is UNDECIDED
-            continue
-        assert wanted > n
-        assert above_zero(Summary(found.mean, found.std, wanted)) is (found.mean > 0)
-        assert above_zero(Summary(found.mean, found.std, wanted - 1)) is UNDECIDED
-        # A little stricter than the bound itself between two entries of the table.
-        error = found.std / math.sqrt(wanted)
-        assert abs(found.mean) > stats.t.ppf(0.975, wanted - 1) * error
-    assert seen == {True, False}
+    for shift in (-4, -1, -0.3, 0.2, 1, 4) * 4:
+        values = generator.normal(shift, 1, n)
+        found = summarize(values)
+        within = interval(found)
+        expected = stats.t.interval(0.95, n - 1, found.mean, stats.sem(values))
+        assert (within.low, within.high) == pytest.approx(expected, rel=1e-3)
+        side = True if within.low > 0 else False if within.high < 0 else UNDECIDED
+        assert above_zero(found) is side
+        seen.add(side)
+    assert seen == {True, False, UNDECIDED}
 
 
-def test_what_has_no_spread_or_no_mean_is_never_enough():
-    assert enough(None) is enough(Summary(1.0, None, 1)) is enough(Summary(0.0, 0.1, 5)) is None
+def test_what_has_no_spread_has_no_interval():
+    assert interval(None) is interval(Summary(1.0, None, 1)) is None
 
 
 def coefficients(values):

@@ -109,8 +109,9 @@ VERDICTS: Mapping[Verdict, str] = {
 }
 #: How verdicts are reached.
 BOUND = (
-    "Yes and no where a difference is larger than its spread over seeds explains, at 95 %; "
-    "undecided otherwise, and always with a single seed."
+    "Yes or no where the difference is significant at 95 % (Student's t over seeds); undecided "
+    "otherwise, and always with a single seed. Each verdict stands alone: where nothing is behind "
+    "them, one in twenty is decided by chance."
 )
 
 

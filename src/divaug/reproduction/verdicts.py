@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -9,17 +10,15 @@ from divaug.reproduction.summaries import Correlation, Summary, summarize
 
 __all__ = [
     "UNDECIDED",
+    "Interval",
     "Undecided",
     "Verdict",
     "above",
     "above_zero",
     "both",
-    "enough",
+    "interval",
     "rises_together",
 ]
-
-# More values than these nobody will gather.
-_MOST = 1000
 
 
 class Undecided(Enum):
@@ -31,6 +30,29 @@ class Undecided(Enum):
 UNDECIDED: Final = Undecided.UNDECIDED
 #: True, False, undecided, or None where something that it needs was not run.
 Verdict: TypeAlias = bool | Undecided | None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """From where to where.
+
+    Args:
+        low: its lower end.
+        high: its upper end.
+    """
+
+    low: float
+    high: float
+
+    def show(self, digits: int = 2, factor: float = 1.0) -> str:
+        """Both ends with their signs."""
+        low, high = (f"{factor * end:+z.{digits}f}" for end in (self.low, self.high))
+        return f"{low} to {high}"
+
+    def parts(self) -> dict[str, float | None]:
+        """Both ends, each in a column of its own where programs read them."""
+        return {"low": self.low, "high": self.high}
+
 
 # Degrees of freedom → Student's t, of which 95 % lie within plus and minus.
 _STUDENT = {
@@ -73,25 +95,17 @@ def above_zero(found: Summary | None) -> Verdict:
     return _judge(found.mean, found.std / math.sqrt(found.n), found.n - 1)
 
 
-def enough(found: Summary | None) -> int | None:
-    """How many values of this mean and spread would decide whether it lies above zero.
-
-    It is no forecast: both are known no better than so few values tell. It says of which order
-    the number is.
-
-    Returns:
-        None where it is decided, where one value has no spread, or beyond a thousand.
+def interval(found: Summary | None) -> Interval | None:
+    """Where the true mean lies, at 95 %, by the values' own spread; None for a single value.
 
     Example:
-        >>> enough(Summary(0.16, 0.23, 2)), enough(Summary(0.3, 0.1, 4))
-        (11, None)
+        >>> interval(Summary(0.3, 0.2, 4)).show()
+        '-0.02 to +0.62'
     """
-    if found is None or found.std is None or above_zero(found) is not UNDECIDED:
+    if found is None or found.std is None:
         return None
-    for n in range(found.n + 1, _MOST + 1):
-        if above_zero(Summary(found.mean, found.std, n)) is not UNDECIDED:
-            return n
-    return None
+    reach = student(found.n - 1) * found.std / math.sqrt(found.n)
+    return Interval(found.mean - reach, found.mean + reach)
 
 
 def above(upper: Summary | None, lower: Summary | None) -> Verdict:

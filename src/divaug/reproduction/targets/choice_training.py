@@ -8,7 +8,7 @@ from divaug.reproduction.findings import Findings
 from divaug.reproduction.outcomes import BOUND, provenance
 from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
-from divaug.reproduction.targets.controls import ENOUGH, lead, lead_columns
+from divaug.reproduction.targets.controls import INTERVAL, lead, lead_columns
 
 __all__ = ["trained_runs", "training_sheet"]
 
@@ -47,7 +47,7 @@ def training_sheet(findings: Findings, row: str) -> Sheet:
         f"Training with each space, {row}",
         _COLUMNS,
         tuple(_line(one, row, space) for space, one in _by_space(findings, row).items()),
-        (_NOTE, BOUND, ENOUGH),
+        (_NOTE, BOUND, INTERVAL),
         provenance(trained_runs(findings, row)),
     )
 

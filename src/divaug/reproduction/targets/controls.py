@@ -7,16 +7,15 @@ from divaug.reproduction.findings import Findings
 from divaug.reproduction.outcomes import BOUND, VERDICTS, Claim
 from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
 from divaug.reproduction.summaries import Summary, summarize
-from divaug.reproduction.verdicts import above_zero, enough
+from divaug.reproduction.verdicts import above_zero, interval
 
 __all__ = [
     "CONTROLS",
-    "ENOUGH",
+    "INTERVAL",
     "better_claim",
     "controls_sheet",
     "lead",
     "lead_columns",
-    "points",
 ]
 
 #: As many views as DivAug trains on, without a choice or with a random one.
@@ -27,11 +26,10 @@ _NOTE = (
     "seed. VD trained: Variance Diversity of the views trained on, to the network in training, "
     "mean over all epochs; over all runs of a method."
 )
-#: What the column of pairs to decide says.
-ENOUGH = (
-    "Pairs to decide: how many it would take in all, for or against, did mean and spread stay what "
-    "they are; from so few pairs an order of magnitude. None is given where it is decided, for a "
-    "single pair, and beyond a thousand."
+#: What the column of intervals says.
+INTERVAL = (
+    "95 % interval: of the mean difference, by the spread of its pairs (Student's t); a single "
+    "pair has none."
 )
 
 
@@ -40,18 +38,18 @@ def lead_columns(less: str) -> tuple[Column, ...]:
     return (
         Column("difference", less, lambda s: s.show(2, 100, sign=True), NOT_RUN, True),
         number("pairs", "pairs"),
+        Column("interval", "95 % interval", lambda i: i.show(2, 100), numeric=True),
         Column("holds", "DivAug is better"),
-        number("enough", "pairs to decide"),
     )
 
 
 def lead(found: Summary | None) -> dict[str, Any]:
-    """DivAug's lead as tables have it: difference in accuracy, pairs, verdict, pairs to decide."""
+    """DivAug's lead as tables have it: difference in accuracy, pairs, interval, verdict."""
     return {
         "difference": found,
         "pairs": found.n if found else 0,
+        "interval": interval(found),
         "holds": VERDICTS[above_zero(found)],
-        "enough": enough(found),
     }
 
 
@@ -64,23 +62,17 @@ _COLUMNS = (
 )
 
 
-def points(found: Summary) -> str:
-    """A difference in accuracy, with its n."""
-    pairs = f"n = {found.n} pair{'s' * (found.n != 1)}"
-    return f"{found.show(2, 100, sign=True)} points, {pairs}"
+def _points(found: Summary) -> str:
+    """A difference in accuracy, with its n and its interval."""
+    text = f"{found.show(2, 100, sign=True)} points, n = {found.n} pair{'s' * (found.n != 1)}"
+    within = interval(found)
+    return f"{text}, {within.show(2, 100)} at 95 %" if within else text
 
 
 def better_claim(text: str, findings: Findings, row: str, name: str) -> Claim:
     """A claim that DivAug is more accurate than another method, by pairs with one seed."""
     found = findings.difference(row, "divaug", name)
-    return Claim(text, above_zero(found), points(found) + _more(found) if found else "")
-
-
-def _more(found: Summary) -> str:
-    """How many pairs would decide what so few leave open, and which way."""
-    wanted = enough(found)
-    against = " against it" if found.mean < 0 else ""
-    return f"; {wanted} pairs like these would decide{against}" if wanted else ""
+    return Claim(text, above_zero(found), _points(found) if found else "")
 
 
 def _trained(findings: Findings, row: str, name: str) -> Summary | None:
@@ -113,6 +105,6 @@ def controls_sheet(
             for row in rows
             for name in names
         ),
-        (_NOTE, BOUND, ENOUGH),
+        (_NOTE, BOUND, INTERVAL),
         where,
     )

@@ -16,7 +16,7 @@ from divaug.reproduction.records import RunRecord
 from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, percent
 from divaug.reproduction.summaries import Summary, shared, summarize
 from divaug.reproduction.targets.base import Plan, Target, once
-from divaug.reproduction.targets.controls import ENOUGH, lead, lead_columns
+from divaug.reproduction.targets.controls import INTERVAL, lead, lead_columns
 from divaug.reproduction.targets.cost import timings
 from divaug.reproduction.targets.equal_epochs import COMPARED, REFERENCE, epochs_at_equal_cost
 
@@ -163,7 +163,7 @@ def _lead(findings: Findings, row: str, setting: str, suffix: str) -> list[Sheet
             behind += _pairs(findings, row, name, epochs)
     title = f"DivAug's lead in as much time, {_place(row, setting)}"
     where = provenance(once(behind))
-    notes = (_LEAD_NOTE, BOUND, ENOUGH)
+    notes = (_LEAD_NOTE, BOUND, INTERVAL)
     sheet = Sheet(f"lead{suffix}", title, _LEAD_COLUMNS, tuple(rows), notes, where)
     return [sheet] if rows else []
 
