@@ -383,7 +383,7 @@ def test_spaces_that_nobody_trained_with_are_shown_as_not_run():
     outcome = TARGETS["choice"].outcome(Options(), Store(examinations={one.hash: one}))
     (sheet,) = [sheet for sheet in outcome.sheets if sheet.name == "training"]
     assert [row[0] for row in sheet.table().rows] == ["paper", "released"]
-    assert all(row[1] == row[3] == row[5] == row[7] == NOT_RUN for row in sheet.table().rows)
+    assert all(row[1] == row[3] == row[5] == row[8] == NOT_RUN for row in sheet.table().rows)
     assert "runs" not in [sheet.name for sheet in outcome.sheets]
 
 

@@ -298,9 +298,9 @@ def test_the_figure_joins_each_seed_to_itself_at_the_usual_epochs():
     (axes,) = drawing.figure.axes
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert names == [
-        "default, 1600 epochs (n = 1)",
-        "RandAugment, 800 epochs (n = 3)",
-        "DivAug (k-means++), 200 epochs (n = 1)",
+        "default, 1600 epochs",
+        "RandAugment, 800 epochs, n = 3",
+        "DivAug (k-means++), 200 epochs",
     ]
     strokes = [line.get_xdata() for line in axes.lines if line.get_linestyle() == "-"]
     assert {tuple(map(round, x)) for x in strokes if len(x) == 2} == {(93, 95), (91, 94)}

@@ -28,7 +28,7 @@ from divaug.reproduction import TARGETS, Options, read_store
 from divaug.reproduction.durations import durations_sheet
 from divaug.reproduction.options import PAPER_ROW
 from divaug.reproduction.store import Store
-from divaug.reproduction.targets.supervised import row_sheet
+from divaug.reproduction.targets.supervised import brief_sheet
 from divaug.reproduction.writing import NOTHING, body
 from divaug.tables import Table
 
@@ -59,7 +59,7 @@ def _accuracies() -> str:
     findings = TARGETS["supervised"].findings(Options(), _records())
     if not any(findings.runs(PAPER_ROW, name) for name in findings.methods):
         return NOTHING
-    return to_markdown(row_sheet(findings, PAPER_ROW).table())
+    return to_markdown(brief_sheet(findings, PAPER_ROW).table())
 
 
 @cache

@@ -45,7 +45,6 @@ _NOTE = (
     "a seed that was not run with both does not count there. Time: of runs where the steps were "
     "timed, with the device to themselves from one start to their end."
 )
-_USUAL = "the same seed at the usual epochs"
 _LEAD_COLUMNS = (
     Column("method", "method"),
     number("epochs", "its epochs"),
@@ -193,7 +192,8 @@ def _draw(findings: Findings, row: str, setting: str, suffix: str) -> list[Drawi
     missing = len(findings.methods) - len(shown)
     among = f"; {missing} of {len(findings.methods)} methods not run" if missing else ""
     title = f"Accuracy at DivAug's step time, {_place(row, setting)}{among}"
-    figure = dots(rows, "test accuracy, %", before=_USUAL)
+    usual = findings.recipe(row, REFERENCE).epochs
+    figure = dots(rows, "test accuracy, %", before=f"the same seed after {usual} epochs")
     alt = f"{title}: a dot for each seed, joined to the same seed's accuracy at the usual epochs"
     return [Drawing(f"equal-cost{suffix}", title, alt, figure)]
 
@@ -204,7 +204,8 @@ def _values(findings: Findings, row: str, name: str, setting: str) -> Values:
     epochs = runs[0].recipe.epochs
     longer = epochs != findings.recipe(row, name).epochs
     usual = findings.by_seed(row, name, _percent) if longer else {}
-    label = f"{findings.title(row, name)}, {epochs} epochs (n = {len(runs)})"
+    several = f", n = {len(runs)}" if len(runs) > 1 else ""
+    label = f"{findings.title(row, name)}, {epochs} epochs{several}"
     place = place_of(name) if name in RULES else None
     before = [usual.get(run.mark) for run in runs] if usual else ()
     return Values(label, [_percent(run) for run in runs], place=place, before=before)

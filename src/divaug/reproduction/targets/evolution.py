@@ -201,7 +201,7 @@ def _draw(row: str, runs: Sequence[RunRecord], control: Sequence[RunRecord]) -> 
             f"Share of operations in what DivAug keeps, {row}, {seed}",
             f"Shares over the epochs of the eight operations that the paper names, DivAug{beside}, "
             f"{seed}",
-            lines(found, "epoch", "share of the operations drawn in kept sub-policies, %"),
+            lines(found, "epoch", "share of kept operations, %"),
         ),
         Drawing(
             "evolution-probability",

@@ -24,7 +24,7 @@ from divaug.reproduction.targets.base import Target, cells, once, runs_behind
 from divaug.reproduction.targets.controls import CONTROLS, better_claim, controls_sheet
 from divaug.reproduction.targets.equal_epochs import EqualCost, at_equal_cost
 
-__all__ = ["TARGET", "draw_rules", "row_sheet"]
+__all__ = ["TARGET", "brief_sheet", "draw_rules", "row_sheet"]
 
 _COLUMNS = (
     Column("method", "method"),
@@ -40,12 +40,17 @@ _AT_EQUAL_COST = (
     number("equal_n", "n in that time"),
     number("equal_epochs", "epochs in that time"),
 )
+# What a page that has no room for more shows.
+_BRIEF = ("method", "paper", "accuracy", "n", "equal", "equal_n", "equal_epochs")
 _NOTE = (
     "Test accuracy of the last epoch, mean ± sample standard deviation over n seeds (n = 1: no "
-    "spread); over default: mean difference to the default augmentation, over so many pairs of "
-    "runs with the same seed; a seed that one of them lacks does not count there, so that it need "
-    "not be the difference of the two means. The paper's number beside default was reached without "
-    "Cutout, though its default augmentation has it."
+    "spread). The paper's number beside default was reached without Cutout, though its default "
+    "augmentation has it."
+)
+_OVER_NOTE = (
+    "Over default: mean difference to the default augmentation, over so many pairs of runs with "
+    "the same seed; a seed that one of them lacks does not count there, so that it need not be the "
+    "difference of the two means."
 )
 _EQUAL_NOTE = (
     "In DivAug's time: trained for as many epochs as take the time of DivAug's steps, by steps "
@@ -79,7 +84,7 @@ def row_sheet(findings: Findings, row: str) -> Sheet:
     """The methods of one row of the paper's table, the paper beside ours."""
     equal = at_equal_cost(findings, row)
     where = provenance(_runs(findings, row), timed=equal.timed if equal else ())
-    notes = (_NOTE, _EQUAL_NOTE.format(equal.setting)) if equal else (_NOTE,)
+    notes = (_NOTE, _OVER_NOTE, *([_EQUAL_NOTE.format(equal.setting)] if equal else []))
     return Sheet(
         row,
         f"Test accuracy, {row}",
@@ -88,6 +93,14 @@ def row_sheet(findings: Findings, row: str) -> Sheet:
         notes,
         where,
     )
+
+
+def brief_sheet(findings: Findings, row: str) -> Sheet:
+    """The same for a page with little room: without what follows from other columns."""
+    whole = row_sheet(findings, row)
+    columns = tuple(column for column in whole.columns if column.key in _BRIEF)
+    notes = tuple(note for note in whole.notes if note is not _OVER_NOTE)
+    return replace(whole, columns=columns, notes=notes)
 
 
 def _runs(findings: Findings, row: str) -> list[RunRecord]:
