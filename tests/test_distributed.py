@@ -311,7 +311,7 @@ with PlainEntry():
 
 @pytest.mark.parametrize("joint", [False, True], ids=["three passes", "one pass"])
 def test_a_shaking_network_sees_unlabelled_images_alike_in_two_processes(tmp_path, joint):
-    """Its noise hangs on places in batches of three sizes, or of three kinds in one batch."""
+    """Its noise depends on places in batches of three sizes, or of three kinds in one batch."""
     changes = {"augmenter": "trivialaugment-xS", "model": "shake-shake-26-2x96d", "epochs": 1,
                "epoch_steps": 1, "joint_forward": joint, "confidence": 0.0}  # fmt: skip
     fill = {"root": str(ROOT), "changes": changes}

@@ -293,7 +293,7 @@ def test_a_run_that_does_not_say_how_images_were_normalised(made, darker, capsys
 def test_a_run_on_a_part_takes_other_data_whole(made, capsys, tmp_path):
     """Of its own data it takes its part; other data may have fewer images than that."""
     _, own, other, fewer = made
-    recipe = toy_recipe(epochs=1, train_images=16, seed=3)  # which part hangs on the seed
+    recipe = toy_recipe(epochs=1, train_images=16, seed=3)  # which part depends on the seed
     train(recipe, tmp_path / "run", data=own, device="cpu", reporter=Silent())
     opened = open_run(tmp_path / "run")
     assert len(opened.data(own).train_images) == 16

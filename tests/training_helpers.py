@@ -71,7 +71,7 @@ def toy_recipe(**changes):
 
 
 class PlainNetwork(nn.Module):
-    """A network without BatchNorm, whose result for an image hangs on that image alone."""
+    """A network without BatchNorm, whose result for an image depends on that image alone."""
 
     def __init__(self, num_classes, in_channels):
         super().__init__()

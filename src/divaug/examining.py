@@ -1,4 +1,4 @@
-"""`examine`: what the rules of selection keep of a network's candidates, and what that hangs on.
+"""`examine`: what the rules of selection keep of a network's candidates, and what that depends on.
 
 The same candidates are scored in several ways, every rule chooses by each of them, and all that is
 kept is judged alike. So what the precision of the probabilities, the statistics of BatchNorm and

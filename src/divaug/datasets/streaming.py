@@ -25,7 +25,7 @@ from divaug.datasets._order import order
 class StreamBatch(NamedTuple):
     """One batch: uint8 images ``[B,C,size,size]``, int64 labels ``[B]``, int64 indices ``[B]``.
 
-    An index is the image's place in the files, the same in every epoch; random draws hang on it.
+    An index is the image's place in the files, the same in every epoch; random draws depend on it.
     """
 
     images: Tensor

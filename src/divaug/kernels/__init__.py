@@ -62,7 +62,7 @@ def _obstacle(device: torch.device) -> str | None:
 
 
 def check_backend(backend: object) -> None:
-    """Refuse what is no backend; whether a known one can run hangs on the tensors."""
+    """Refuse what is no backend; whether a known one can run depends on the tensors."""
     if backend is not None and backend not in BACKENDS:
         raise ValueError(
             f"`backend` must be one of {BACKENDS} or None, got {backend!r}; the device is that of "

@@ -90,7 +90,7 @@ def relabel(recipe: Recipe, labels: int) -> Recipe:
 
     Raises:
         ValueError: a warm-up, and 0 for all labels in the recipe or asked for: how many these are
-            hangs on the dataset.
+            depends on the dataset.
 
     Example:
         >>> relabel(FAMILIES["uda-paper"], 4000).warmup

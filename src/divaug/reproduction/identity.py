@@ -36,7 +36,7 @@ NEUTRAL = {
     "sync_batchnorm",
 }
 _ESSENTIAL = {one.name: one.default for one in fields(Recipe) if one.name not in NEUTRAL}
-# What the time of a step does not hang on.
+# What the time of a step does not depend on.
 _TIMELESS = {"seed", "epochs", "train_images", "learning_rate", "weight_decay", "momentum"}
 
 
@@ -79,7 +79,7 @@ def examination_hash(recipe: Recipe, epochs: int) -> str:
 
 
 def step_hash(recipe: Recipe) -> str:
-    """What belongs to a step that is timed: everything but what the time does not hang on."""
+    """What belongs to a step that is timed: everything but what the time does not depend on."""
     return _hash({"step": {n: v for n, v in _essence(recipe).items() if n not in _TIMELESS}})
 
 

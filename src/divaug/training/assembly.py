@@ -138,7 +138,7 @@ def assemble(
         share_statistics(network)
     called = compiled(network) if hardware.compiled else network
     augment = build_augmenter(recipe, called, default, hardware, feed.pool)
-    # The noise of a shaking network hangs on the place in the whole batch of trained images.
+    # The noise of a shaking network depends on the place in the whole batch of trained images.
     models.seed_noise(network, recipe.seed, rank=processes.rank, num_ranks=processes.count)
     step = Step(
         feed.gather,

@@ -105,7 +105,7 @@ class Streamed:
     """Files on the disk, decoded by workers and copied to the device.
 
     `pool` holds a part of them, at most `datasets.MAX_PARTNERS` images that are decoded once: with
-    the batch in its place, the partner of a sample would hang on the number of processes.
+    the batch in its place, the partner of a sample would depend on the number of processes.
 
     Args:
         files: the dataset.

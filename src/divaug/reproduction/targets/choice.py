@@ -98,7 +98,7 @@ def _points(records: list[ExaminationRecord], titles: Mapping[str, str]) -> list
 
 TARGET = Target(
     "choice",
-    "What the rules of selection keep, and what a choice hangs on",
+    "What the rules of selection keep, and what a choice depends on",
     ("random", "divaug"),
     (lambda plan: cells(plan, keep=True), _jobs),
     _analyse,

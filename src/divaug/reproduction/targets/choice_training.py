@@ -25,7 +25,7 @@ _COLUMNS = (
     number("chance_runs", "n"),
     _accuracy("choice", "DivAug (k-means++), %"),
     number("choice_runs", "n"),
-    *lead_columns("DivAug less random"),
+    *lead_columns("DivAug's lead over random"),
 )
 _NOTE = (
     "Test accuracy of the last epoch where both draw their candidates from a space, mean ± sample "

@@ -56,7 +56,7 @@ def lead(found: Summary | None) -> dict[str, Any]:
 _COLUMNS = (
     Column("row", "dataset and network"),
     Column("control", "control"),
-    *lead_columns("DivAug less it"),
+    *lead_columns("DivAug's lead"),
     spread("trained", "VD trained, control"),
     spread("own_trained", "VD trained, DivAug"),
 )

@@ -48,7 +48,7 @@ _NOTE = (
 _LEAD_COLUMNS = (
     Column("method", "method"),
     number("epochs", "its epochs"),
-    *lead_columns("DivAug less it"),
+    *lead_columns("DivAug's lead"),
 )
 _LEAD_NOTE = (
     "Accuracy of DivAug (k-means++) less that of a method which was trained for as long, in "
