@@ -72,7 +72,7 @@ def _other_images(group: Sequence[_Numbered]) -> list[str]:
 
 
 class _Measure(NamedTuple):
-    """What is summed up of a run, how its mean and deviation are written, and what it depends on."""
+    """What is summed up of a run, how mean and deviation are written, and what it depends on."""
 
     value: Callable[[RunRecord], float]
     show: Callable[[float, float], str]
