@@ -74,14 +74,41 @@ def test_the_table_holds_the_measured_ratios(measured):
     table = operations.table(measured)
     seconds = measured["cases"][0]["seconds"]
     assert [row[1] for row in table.rows] == [operations._NAMES[name] for name in seconds]
-    assert table.rows[1][4] == f"{seconds['pillow'] / seconds['divaug']:.1f}×"
-    assert len(operations.operation_table(measured).rows) == 16
+    row = {line[1]: line for line in table.rows}["Pillow loop"]
+    assert row[4] == f"{seconds['pillow'] / seconds['divaug']:.1f}×"
+    assert row[5] == f"{seconds['pillow'] / seconds['divaug_alone']:.1f}×"
+    each = measured["cases"][0]["operations"]
+    assert [row[0] for row in operations.operation_table(measured).rows] == list(each)
+    assert operations.operation_table(measured).rows[4][1] == (
+        f"{each['Rotate']['pillow'] / each['Rotate']['divaug_alone']:.1f}×"
+    )
+
+
+def test_one_of_our_times_is_with_one_thread():
+    seen = []
+
+    class Watched(Work):
+        def batched(self):
+            seen.append(torch.get_num_threads())
+            return self.images
+
+    drawn = Work.draw(SMALL, Uniform(), 0)
+    with harness.threads(2):
+        operations.contenders(Watched(drawn.images, drawn.subpolicies), repeats=1)
+    assert seen == [2] * 5 + [1] * 5  # two to warm up, three timed
 
 
 def test_losses_are_named(measured):
     slow = json.loads(json.dumps(measured))
-    slow["cases"][0]["operations"]["Rotate"] |= {"divaug": 9.0, "pillow": 1.0}
-    assert "Rotate at 16 px" in " ".join(operations.table(slow).notes)
+    slow["cases"][0]["operations"]["Rotate"] |= {"divaug_alone": 9.0, "pillow_only": 1.0}
+    slow["cases"][0]["seconds"] |= {"divaug_alone": 9.0, "pillow_only": 1.0}
+    notes = " ".join(operations.table(slow).notes)
+    assert "Rotate at 16 px" in notes
+    assert "Pillow's own objects, at 16 px" in notes
+    fast = json.loads(json.dumps(measured))
+    for seconds in (fast["cases"][0]["seconds"], *fast["cases"][0]["operations"].values()):
+        seconds |= {"divaug_alone": 1.0, "pillow_only": 9.0}
+    assert "Pillow was faster nowhere" in " ".join(operations.table(fast).notes)
 
 
 def test_memory_counts_what_is_alive_at_once():
