@@ -9,6 +9,7 @@ import statistics
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -216,8 +217,9 @@ def test_diversity_is_what_was_measured(work, done):
     rows = {row["method"]: row for row in read_csv(work, "diversity", "diversity")}
     files = (work.results / "measurements").glob("*-by-*-none-*.json")
     measured = {one["augmenter"]: one["values"] for one in map(json.loads, map(_text, files))}
-    for name in METHODS_RUN["diversity"]:
-        row = rows[METHODS[name].title(recipe_of(DEMO_ROW, name, 0, OPTIONS))]
+    run = METHODS_RUN["diversity"]
+    for name in run:
+        row = rows[title_of(name)]
         assert float(row["variance_mean"]) == measured[name]["variance_diversity"]
         assert measured[name]["views"] == 4
         assert measured[name]["train_images"] == 60
@@ -225,8 +227,16 @@ def test_diversity_is_what_was_measured(work, done):
     correlation = read_csv(work, "diversity", "correlations")[1]
     assert (correlation["methods"], correlation["n"]) == ("all", "5")
     assert -1 <= float(correlation["pearson"]) <= 1
+    by_views = read_csv(work, "diversity", "correlations")[-2]
+    assert (by_views["what"], by_views["methods"]) == ("number of views and gain", "all")
+    views, gains = [1, 1, 1, 4, 4], [float(rows[title_of(n)]["gain_mean"]) for n in run]
+    assert float(by_views["pearson"]) == pytest.approx(np.corrcoef(views, gains)[0, 1])
     verdicts = {row["claim"]: row["holds"] for row in read_csv(work, "diversity", "claims")}
     assert verdicts["RandAugment has more than AutoAugment and Fast AutoAugment"] == NOT_RUN
+
+
+def title_of(name):
+    return METHODS[name].title(recipe_of(DEMO_ROW, name, 0, OPTIONS))
 
 
 def _text(path):

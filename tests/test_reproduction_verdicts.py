@@ -14,7 +14,7 @@ from divaug.reproduction.store import Store
 from divaug.reproduction.summaries import Correlation, Summary, summarize
 from divaug.reproduction.targets import TARGETS
 from divaug.reproduction.targets.evolution import RISING, beyond_chance
-from divaug.reproduction.targets.measured import GAIN, VARIANCE, Seen
+from divaug.reproduction.targets.measured import GAIN, VARIANCE, VIEWS, Seen
 from divaug.reproduction.targets.relations import correlations_sheet
 from divaug.reproduction.verdicts import (
     UNDECIDED,
@@ -329,6 +329,24 @@ def test_a_correlation_is_also_given_for_as_many_views():
     assert rows["all with one view"]["pearson"] == pytest.approx(1)
     assert rows["all with several views"]["pearson"] == pytest.approx(-1)
     assert [rows[f"all with {n}"]["n"] for n in ("one view", "several views")] == [3, 3]
+
+
+def test_gain_is_also_set_against_the_number_of_views():
+    """Two methods with four views gain two points and one, whatever their diversity."""
+    values = {
+        "default": (1, 0.0, 1), "autoaugment": (2, 0.0, 1), "randaugment": (3, 0.0, 1),
+        "randaugment-xS": (3, 2.0, 4), "divaug": (1, 1.0, 4),
+    }  # fmt: skip
+    seen = [
+        Seen(name, name, by_seed([x]), {}, {}, by_seed([y]), by_seed([y]), {}, views=views)
+        for name, (x, y, views) in values.items()
+    ]
+    rows = {row["methods"]: row for row in correlations_sheet(seen, [(VIEWS, GAIN)]).rows}
+    views, gains = zip(*((v, y) for _, y, v in values.values()), strict=True)
+    assert rows["all"]["pearson"] == pytest.approx(stats.pearsonr(views, gains).statistic)
+    assert rows["all"]["spearman"] == pytest.approx(stats.spearmanr(views, gains).statistic)
+    # Among methods with as many views there is nothing that a gain could go with.
+    assert list(rows) == ["the paper's five", "all", "all that do not ask the measuring network"]
 
 
 @pytest.mark.parametrize("target", ["diversity", "affinity"])

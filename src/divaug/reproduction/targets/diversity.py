@@ -22,6 +22,7 @@ from divaug.reproduction.targets.measured import (
     GAIN,
     LIMITS,
     VARIANCE,
+    VIEWS,
     Seen,
     left_out,
     look,
@@ -59,7 +60,7 @@ def _analyse(findings: Findings) -> Outcome:
     row = findings.rows()[0]
     seen = [look(findings, row, _SCORER, name) for name in findings.methods]
     runs = runs_behind(findings, [row], [_SCORER])
-    correlations = correlations_sheet(seen, [(VARIANCE, GAIN)])
+    correlations = correlations_sheet(seen, [(VARIANCE, GAIN), (VIEWS, GAIN)])
     sheets = (_sheet(findings, row, seen), correlations, claims_sheet(_claims(seen)))
     measured = [one for one in seen if one.variance]
     return Outcome(

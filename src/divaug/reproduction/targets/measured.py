@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from divaug.measuring import Measurement
 from divaug.reproduction.findings import Findings
+from divaug.reproduction.methods import method
 from divaug.reproduction.records import MeasurementRecord
 from divaug.reproduction.summaries import BySeed, Summary, differences, shared, summarize
 
@@ -18,6 +19,7 @@ __all__ = [
     "LOSS",
     "OWN_LOSS",
     "VARIANCE",
+    "VIEWS",
     "Measure",
     "Seen",
     "comparable",
@@ -52,6 +54,7 @@ class Seen:
         gain: that over the default augmentation with the same seed.
         own_loss: training loss of those networks in their last epoch.
         images: how many originals were measured.
+        views: of each image that a network trained with it sees in a step.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Seen:
     gain: BySeed
     own_loss: BySeed
     images: int = 0
+    views: int = 1
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,8 @@ AFFINITY = Measure("Affinity", lambda s: s.affinity, _NETWORK)
 OWN_LOSS = Measure("Loss Diversity", lambda s: s.own_loss, "run")
 ACCURACY = Measure("accuracy", lambda s: s.accuracy, "run", 2, 100, " points")
 GAIN = Measure("gain", lambda s: s.gain, "pair", 2, 100, " points")
+#: A property of the method, so the same with every seed that it was run with.
+VIEWS = Measure("number of views", lambda s: dict.fromkeys(s.accuracy, float(s.views)), "run", 0)
 
 
 def look(findings: Findings, row: str, scorer: str, name: str) -> Seen:
@@ -121,6 +127,7 @@ def look(findings: Findings, row: str, scorer: str, name: str) -> Seen:
         differences(accuracy, default),
         findings.by_seed(row, name, lambda run: run.last.loss),
         measured[0].values.train_images if measured else 0,
+        findings.recipe(row, name).num_selected if method(name).many else 1,
     )
 
 

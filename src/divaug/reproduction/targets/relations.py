@@ -110,7 +110,7 @@ def correlations_sheet(seen: Sequence[Seen], pairs: Sequence[tuple[Measure, Meas
 
     Args:
         seen: methods; those that lack a value are left out, and n says so.
-        pairs: what goes with what.
+        pairs: what goes with what; a group that is alike in the first has no line.
     """
     groups = {
         "the paper's five": [one for one in seen if one.name in FIGURE_METHODS],
@@ -122,6 +122,8 @@ def correlations_sheet(seen: Sequence[Seen], pairs: Sequence[tuple[Measure, Meas
     rows = []
     for first, second in pairs:
         for which, chosen in groups.items():
+            if _alike(chosen, first, second):
+                continue
             found = of_means(chosen, first, second)
             by_seed = _mean(_by_seed(_whole(chosen, first, second), first, second))
             rows.append(
@@ -193,6 +195,12 @@ def _listed(found: Sequence[tuple[str, str, str]]) -> str:
 
 def _counted(n: int, what: str) -> str:
     return f"n = {n} {what}{'s' * (n != 1)}"
+
+
+def _alike(seen: Sequence[Seen], first: Measure, second: Measure) -> bool:
+    """Whether all of several methods have the same of the first measure: nothing can go with it."""
+    found = [x.mean for _, x, _ in _points(seen, first, second)]
+    return len(found) > 1 and len(set(found)) == 1
 
 
 def _whole(seen: Sequence[Seen], first: Measure, second: Measure) -> list[Seen]:
