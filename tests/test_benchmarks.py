@@ -77,6 +77,8 @@ def test_the_table_holds_the_measured_ratios(measured):
     row = {line[1]: line for line in table.rows}["Pillow loop"]
     assert row[4] == f"{seconds['pillow'] / seconds['divaug']:.1f}×"
     assert row[5] == f"{seconds['pillow'] / seconds['divaug_alone']:.1f}×"
+    on_two = {name for name, line in {r[1]: r for r in table.rows}.items() if not line[5]}
+    assert on_two == {"divaug, batched", "torchvision v2 loop"}  # not compared with one core
     each = measured["cases"][0]["operations"]
     assert [row[0] for row in operations.operation_table(measured).rows] == list(each)
     assert operations.operation_table(measured).rows[4][1] == (
@@ -96,6 +98,19 @@ def test_one_of_our_times_is_with_one_thread():
     with harness.threads(2):
         operations.contenders(Watched(drawn.images, drawn.subpolicies), repeats=1)
     assert seen == [2] * 5 + [1] * 5  # two to warm up, three timed
+
+
+def test_one_of_torchvisions_times_is_with_one_thread(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        operations.torchvision_loop,
+        "batch_loop",
+        lambda images, *_: seen.append(torch.get_num_threads()) or images,
+    )
+    with harness.threads(2):
+        found = operations.contenders(Work.draw(SMALL, Uniform(), 0), repeats=3)
+    assert seen == [2] * 4 + [1] * 4  # one to warm up, three timed
+    assert list(found) == list(operations._NAMES)
 
 
 def test_losses_are_named(measured):
