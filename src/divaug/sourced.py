@@ -1,4 +1,4 @@
-"""`Sourced`: what may be asked of any augmenter about the views it drew last, and its state."""
+"""`Sourced`: what `DivAug` and `Views` answer about the views they drew last, and their state."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,12 +28,12 @@ class Sourced:
                 ignores.
 
         Returns:
-            `[B·S,…]` in the order of the views; see `divaug.follow`.
+            `[B·S,…]`, for S views of each image in their order; see `divaug.follow`.
         """
         return self.source.follow(masks, fill)
 
     def kept(self) -> SubPolicies:
-        """The sub-policies `[B,S,K]` that made the views of the last call, in their order.
+        """The sub-policies `[B,S,K]` behind the S views of each image of the last call, in order.
 
         They can be printed, saved, and applied again with `divaug.replay`, given the same `pool`.
         That leaves out the default augmentation.
