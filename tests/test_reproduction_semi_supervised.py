@@ -212,7 +212,7 @@ def test_the_command_draws_runs_of_any_length_and_names_their_steps(tmp_path):
     assert "| 4,000 | RandAugment |" not in text
     by_name = outcome_of(tmp_path, Options(epochs=200, methods=("randaugment", "divaug")))
     assert [row["n"] for row in by_name.sheets[0].rows][:2] == [0, 1]
-    names = [column.name for column in by_name.sheets[0].columns]
+    names = by_name.sheets[0].table().columns
     assert not any(name.startswith("against") for name in names)  # with nothing to compare
     # Whoever names a length gets that alone.
     asked = outcome_of(tmp_path, Options(epochs=200))

@@ -16,7 +16,7 @@ from divaug.reproduction import TARGETS, paper
 from divaug.reproduction.drawing import _MARKERS, Line, lines
 from divaug.reproduction.methods import FEW_LABELS_BASE, METHODS, ROTATIONS, place_of
 from divaug.reproduction.options import PAPER_ROW, Options, recipe_of
-from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, percent
+from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, percent, rarely
 from divaug.reproduction.store import Store
 from divaug.reproduction.summaries import Summary, correlate, paired, summarize
 from tests.reproduction_helpers import PLACE, made_run
@@ -107,6 +107,39 @@ def test_csv_has_the_unrounded_numbers():
     assert [row["accuracy_n"] for row in rows] == ["3", "1", "0"]
 
 
+def test_csv_has_the_same_columns_whatever_was_run():
+    nothing = replace(SHEET, rows=({"method": "c", "n": 0},))
+    header = "method,accuracy_mean,accuracy_std,accuracy_n,n"
+    assert [sheet.csv().splitlines()[0] for sheet in (SHEET, nothing)] == [header, header]
+
+
+def test_people_see_a_rare_column_only_where_there_is_something_to_see():
+    columns = (Column("method", "method"), rarely(percent("gain", "gain")))
+    nothing = Sheet("some", "Some", columns, ({"method": "a"}, {"method": "b", "gain": None}))
+    reason = replace(nothing, rows=({"method": "a", "gain": Absent("too long")},))
+    value = replace(nothing, rows=({"method": "a", "gain": Summary(0.9, None, 1)},))
+    assert nothing.table().columns == ("method",)
+    assert (reason.table().rows, value.table().rows) == ((("a", "too long"),), (("a", "90.00"),))
+    assert {sheet.csv().splitlines()[0] for sheet in (nothing, reason, value)} == {
+        "method,gain_mean,gain_std,gain_n"
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "ends"),
+    [
+        (Summary(0.9, None, 1), ()),
+        (Summary(0.9, None, 1), ("mean", "std")),
+        (Summary(0.9, None, 1), ("low", "high")),
+        (0.9, ("mean", "std", "n")),
+    ],
+)
+def test_a_column_that_would_lose_a_number_is_refused(value, ends):
+    sheet = Sheet("some", "Some", (Column("gain", "gain", ends=ends),), ({"gain": value},))
+    with pytest.raises(ValueError, match=r"'gain' needs `ends`"):
+        sheet.csv()
+
+
 def paper_columns(name, row):
     """Rows of a target's main CSV where nothing was run, and the names of the paper's columns."""
     sheet = TARGETS[name].outcome(Options((row,)), Store()).sheets[0]
@@ -138,7 +171,7 @@ def paper_columns(name, row):
             },
             ["paper_mean", "paper_spread", "paper_steps"],
         ),
-        ("supervised", "fashion_mnist_small-tiny-resnet-8", {}, ["paper"]),
+        ("supervised", "fashion_mnist_small-tiny-resnet-8", {}, ["paper_mean", "paper_spread"]),
     ],
 )
 def test_the_papers_columns_in_csv_are_plain_numbers(name, row, expected, columns):

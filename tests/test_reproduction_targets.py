@@ -99,6 +99,10 @@ def last_accuracies(work, augmenter, epochs=2):
     }
 
 
+def header_of(sheet):
+    return tuple(sheet.csv().splitlines()[0].split(","))
+
+
 def test_every_target_is_run_here():
     assert set(METHODS_RUN) == set(FIGURES) == set(TARGETS)
 
@@ -130,6 +134,15 @@ def test_a_target_ends_in_tables_figures_and_a_page(name, work, done):
             assert f"**{sheet.title}**" in text
     for drawing in result.outcome.drawings:
         assert f"**{drawing.title}**\n\n![{drawing.alt}]({drawing.name}.svg)" in text
+
+
+@pytest.mark.parametrize("name", METHODS_RUN)
+def test_programs_find_the_same_columns_whatever_was_run(name, done):
+    ran = {sheet.name: header_of(sheet) for sheet in done[name].outcome.sheets}
+    empty = TARGETS[name].outcome(options_of(name), Store())
+    for header in ran.values():
+        assert len(set(header)) == len(header)
+    assert {sheet.name: header_of(sheet) for sheet in empty.sheets}.items() <= ran.items()
 
 
 @pytest.mark.parametrize("name", METHODS_RUN)

@@ -298,9 +298,9 @@ def test_the_figure_joins_each_seed_to_itself_at_the_usual_epochs():
     (axes,) = drawing.figure.axes
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert names == [
-        "default, 1600 epochs",
-        "RandAugment, 800 epochs, n = 3",
-        "DivAug (k-means++), 200 epochs",
+        "default, 1600 epochs (n = 1)",
+        "RandAugment, 800 epochs (n = 3)",
+        "DivAug (k-means++), 200 epochs (n = 1)",
     ]
     strokes = [line.get_xdata() for line in axes.lines if line.get_linestyle() == "-"]
     assert {tuple(map(round, x)) for x in strokes if len(x) == 2} == {(93, 95), (91, 94)}
@@ -310,7 +310,7 @@ def accuracies(*runs, costs=()):
     store = replace(store_of(*costs), runs={run.hash: run for run in runs})
     sheet = TARGETS["supervised"].outcome(Options(), store).sheets[0]
     lines = list(csv.DictReader(io.StringIO(sheet.csv())))
-    names = [column.name for column in sheet.columns]
+    names = sheet.table().columns
     rows = {row[0]: dict(zip(names, row, strict=True)) for row in sheet.table().rows}
     return {line["method"]: line for line in lines}, rows, " ".join(sheet.table().sentences)
 
@@ -342,8 +342,9 @@ def test_the_table_of_accuracies_has_every_method_in_divaugs_time():
 
 
 def test_without_timings_the_table_says_nothing_of_divaugs_time():
-    _, rows, notes = accuracies(ran("randaugment", 200, 0.9), ran("randaugment", 800, 0.95))
+    lines, rows, notes = accuracies(ran("randaugment", 200, 0.9), ran("randaugment", 800, 0.95))
     assert "in DivAug's time, %" not in rows["RandAugment"]
+    assert lines["RandAugment"]["equal_n"] == "0"
     assert "In DivAug's time" not in notes
     assert "1 run on" in notes
 

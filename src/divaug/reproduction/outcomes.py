@@ -109,9 +109,11 @@ VERDICTS: Mapping[Verdict, str] = {
 }
 #: How verdicts are reached.
 BOUND = (
-    "Yes or no where the difference is significant at 95 % (Student's t over seeds); undecided "
-    "otherwise, and always with a single seed. Each verdict stands alone: where nothing is behind "
-    "them, one in twenty is decided by chance."
+    "Yes or no where the difference is significant at the 5 % level (Student's t over seeds); "
+    "undecided otherwise, and always with a single seed. Each comparison stands alone: where "
+    "nothing is behind them, one in twenty is decided by chance. A claim about several is refuted "
+    "by chance more often than a claim about one, since one against it is enough, and confirmed "
+    "less often."
 )
 
 

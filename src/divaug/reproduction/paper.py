@@ -43,6 +43,10 @@ class Printed:
         return {"mean": self.accuracy, "spread": self.spread}
 
 
+#: What the columns of a printed number end in where programs read them.
+PRINTED = ("mean", "spread")
+
+
 @dataclass(frozen=True)
 class PrintedError:
     """A cell of the paper's semi-supervised table: error in percent, and what it was reached in.

@@ -4,15 +4,29 @@ import csv
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from divaug.tables import Table
 
-__all__ = ["NOT_RUN", "Absent", "Column", "Sheet", "Wide", "number", "percent", "spread"]
+__all__ = [
+    "NOT_RUN",
+    "SUMMARY",
+    "Absent",
+    "Column",
+    "Sheet",
+    "Wide",
+    "number",
+    "percent",
+    "rarely",
+    "spread",
+    "summary",
+]
 
 #: Stands where nothing was run; a cell is never filled in from its neighbours.
 NOT_RUN = "—, not run"
+#: What the columns of a mean over runs end in where programs read them.
+SUMMARY = ("mean", "std", "n")
 
 
 @runtime_checkable
@@ -44,6 +58,9 @@ class Column:
         show: how a value that exists is written.
         missing: what stands for one that does not.
         numeric: whether it is aligned to the right.
+        ends: what its columns end in where programs read it, for values of several numbers: the
+            same whatever was run.
+        rare: whether people see it only where a row has a value, or says why it has none.
     """
 
     key: str
@@ -51,16 +68,38 @@ class Column:
     show: Callable[[Any], str] = str
     missing: str = "—"
     numeric: bool = False
+    ends: tuple[str, ...] = ()
+    rare: bool = False
+
+
+def summary(
+    key: str,
+    name: str,
+    digits: int = 2,
+    factor: float = 1.0,
+    *,
+    sign: bool = False,
+    missing: str = "—",
+) -> Column:
+    """A column of summaries: mean ± deviation."""
+    return Column(
+        key, name, lambda s: s.show(digits, factor, sign=sign), missing, True, ends=SUMMARY
+    )
 
 
 def percent(key: str, name: str, missing: str = NOT_RUN) -> Column:
     """A column of accuracies over seeds, in percent."""
-    return Column(key, name, lambda s: s.show(2, 100), missing, True)
+    return summary(key, name, 2, 100, missing=missing)
+
+
+def rarely(column: Column) -> Column:
+    """The same column for people to see only where there is something to see."""
+    return replace(column, rare=True)
 
 
 def spread(key: str, name: str, digits: int = 4, *, sign: bool = False) -> Column:
     """A column of summaries as they are."""
-    return Column(key, name, lambda s: s.show(digits, sign=sign), NOT_RUN, True)
+    return summary(key, name, digits, sign=sign, missing=NOT_RUN)
 
 
 def number(key: str, name: str, form: str = "{}", missing: str = "—") -> Column:
@@ -90,25 +129,23 @@ class Sheet:
 
     def table(self) -> Table:
         """As people read it."""
-        rows = tuple(tuple(_text(column, row) for column in self.columns) for row in self.rows)
-        numeric = tuple(i for i, column in enumerate(self.columns) if column.numeric)
-        names = tuple(column.name for column in self.columns)
+        shown = [column for column in self.columns if not column.rare or self._known(column)]
+        rows = tuple(tuple(_text(column, row) for column in shown) for row in self.rows)
+        numeric = tuple(i for i, column in enumerate(shown) if column.numeric)
+        names = tuple(column.name for column in shown)
         return Table(names, rows, self.title, numeric, self.notes, self.behind)
 
     def csv(self) -> str:
         """As other programs read it: unrounded; a value of several numbers is several columns."""
-        ends = {column.key: self._ends(column.key) for column in self.columns}
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([name for key, some in ends.items() for name in _headers(key, some)])
+        writer.writerow([name for column in self.columns for name in _headers(column)])
         for row in self.rows:
-            writer.writerow([v for key, some in ends.items() for v in _cells(row.get(key), some)])
+            writer.writerow([cell for column in self.columns for cell in _cells(column, row)])
         return out.getvalue()
 
-    def _ends(self, key: str) -> Sequence[str]:
-        """What the columns of a value of several numbers end in; empty for a plain one."""
-        wide = [value for row in self.rows if isinstance(value := row.get(key), Wide)]
-        return list(wide[0].parts()) if wide else []
+    def _known(self, column: Column) -> bool:
+        return any(row.get(column.key) is not None for row in self.rows)
 
 
 def _text(column: Column, row: Mapping[str, Any]) -> str:
@@ -123,12 +160,19 @@ def _nothing(value: object) -> bool:
     return empty or (isinstance(value, float) and math.isnan(value))
 
 
-def _headers(key: str, ends: Sequence[str]) -> Sequence[str]:
-    return [f"{key}_{end}" for end in ends] or [key]
+def _headers(column: Column) -> Sequence[str]:
+    return [f"{column.key}_{end}" for end in column.ends] or [column.key]
 
 
-def _cells(value: Any, ends: Sequence[str]) -> Sequence[Any]:
-    if not ends:
-        return ["" if _nothing(value) else value]
-    parts = {"n": 0} if _nothing(value) else value.parts()
-    return ["" if _nothing(parts.get(end)) else parts[end] for end in ends]
+def _cells(column: Column, row: Mapping[str, Any]) -> Sequence[Any]:
+    value: Any = row.get(column.key)
+    if _nothing(value):
+        # A mean over nothing has no value, but a number of runs: none.
+        return [0 if end == "n" else "" for end in column.ends] or [""]
+    parts: Mapping[str, Any] = value.parts() if isinstance(value, Wide) else {}
+    if tuple(parts) != column.ends:
+        raise ValueError(
+            f"column {column.key!r} needs `ends` for the numbers that its values hold: they hold "
+            f"{tuple(parts)}, `ends` is {column.ends}."
+        )
+    return ["" if _nothing(part) else part for part in parts.values()] or [value]

@@ -13,7 +13,7 @@ from divaug.reproduction.outcomes import (
     provenance,
     runs_sheet,
 )
-from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
+from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread, summary
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.asked import NETWORKS, asked_networks
 from divaug.reproduction.targets.base import Target, measured_by, runs_behind
@@ -49,7 +49,7 @@ _COLUMNS = (
     number("networks", "n networks"),
     spread("own_loss", "Loss Diversity"),
     number("n", "n"),
-    Column("gain", "gain, points", lambda s: s.show(2, 100, sign=True), NOT_RUN, True),
+    summary("gain", "gain, points", 2, 100, sign=True, missing=NOT_RUN),
     number("pairs", "pairs"),
 )
 _NOTE = (

@@ -6,7 +6,7 @@ from typing import Any
 
 from divaug.choices import SETTLED, Candidates, Choice
 from divaug.reproduction.examination_record import ExaminationRecord
-from divaug.reproduction.sheets import Column, Sheet, number
+from divaug.reproduction.sheets import Column, Sheet, number, summary
 from divaug.reproduction.summaries import summarize
 from divaug.ways import JUDGE, WAYS
 
@@ -26,12 +26,12 @@ _NETWORK = (
 
 def _value(key: str, name: str, digits: int = 4) -> Column:
     """A column of values over networks; a ratio to nothing has none."""
-    return Column(key, name, lambda s: s.show(digits), numeric=True)
+    return summary(key, name, digits)
 
 
 def _share(key: str, name: str, *, sign: bool = False) -> Column:
     """A column of shares or changes over networks, in percent."""
-    return Column(key, name, lambda s: s.show(1, 100, sign=sign), numeric=True)
+    return summary(key, name, 1, 100, sign=sign)
 
 
 _RULES = (

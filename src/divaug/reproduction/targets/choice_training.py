@@ -7,7 +7,7 @@ from divaug.examining import SPACES
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.outcomes import BOUND, provenance
 from divaug.reproduction.records import RunRecord
-from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
+from divaug.reproduction.sheets import Column, Sheet, number, percent
 from divaug.reproduction.targets.controls import INTERVAL, lead, lead_columns
 
 __all__ = ["trained_runs", "training_sheet"]
@@ -15,15 +15,11 @@ __all__ = ["trained_runs", "training_sheet"]
 _CHANCE, _CHOICE = "random", "divaug"
 
 
-def _accuracy(key: str, name: str) -> Column:
-    return Column(key, name, lambda s: s.show(2, 100), NOT_RUN, True)
-
-
 _COLUMNS = (
     Column("space", "space"),
-    _accuracy("chance", "random, %"),
+    percent("chance", "random, %"),
     number("chance_runs", "n"),
-    _accuracy("choice", "DivAug (k-means++), %"),
+    percent("choice", "DivAug (k-means++), %"),
     number("choice_runs", "n"),
     *lead_columns("DivAug's lead over random"),
 )

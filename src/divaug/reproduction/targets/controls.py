@@ -5,7 +5,7 @@ from typing import Any
 
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.outcomes import BOUND, VERDICTS, Claim
-from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread
+from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number, spread, summary
 from divaug.reproduction.summaries import Summary, summarize
 from divaug.reproduction.verdicts import above_zero, interval
 
@@ -36,9 +36,15 @@ INTERVAL = (
 def lead_columns(less: str) -> tuple[Column, ...]:
     """The columns of what `lead` gives; `less` is the name of the difference."""
     return (
-        Column("difference", less, lambda s: s.show(2, 100, sign=True), NOT_RUN, True),
+        summary("difference", less, 2, 100, sign=True, missing=NOT_RUN),
         number("pairs", "pairs"),
-        Column("interval", "95 % interval", lambda i: i.show(2, 100), numeric=True),
+        Column(
+            "interval",
+            "95 % interval",
+            lambda i: i.show(2, 100),
+            numeric=True,
+            ends=("low", "high"),
+        ),
         Column("holds", "DivAug is better"),
     )
 

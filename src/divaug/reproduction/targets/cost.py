@@ -13,7 +13,7 @@ from divaug.reproduction.methods import METHODS
 from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import Drawing, Outcome, provenance, runs_sheet
 from divaug.reproduction.records import CostRecord, RunRecord
-from divaug.reproduction.sheets import NOT_RUN, Column, Sheet, number
+from divaug.reproduction.sheets import NOT_RUN, SUMMARY, Column, Sheet, number
 from divaug.reproduction.summaries import Summary
 from divaug.reproduction.targets.base import Plan, Target, exists
 
@@ -38,7 +38,7 @@ _COLUMNS = (
     number("beside_ms", "beside it, ms", "{:.2f}", NOT_RUN),
     number("memory", "peak, MiB", "{:,.0f}", NOT_RUN),
     Column("memory_relative", "memory, ×", _ratio, NOT_RUN, True),
-    Column("total", "whole run", lambda s: duration(s.mean), NOT_RUN, True),
+    Column("total", "whole run", lambda s: duration(s.mean), NOT_RUN, True, SUMMARY),
     number("n", "n runs"),
 )
 _NOTE = (

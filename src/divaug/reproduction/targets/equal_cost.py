@@ -13,7 +13,16 @@ from divaug.reproduction.methods import RULES, place_of
 from divaug.reproduction.options import recipe_of
 from divaug.reproduction.outcomes import BOUND, Drawing, Outcome, provenance, runs_sheet
 from divaug.reproduction.records import RunRecord
-from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, percent
+from divaug.reproduction.sheets import (
+    NOT_RUN,
+    SUMMARY,
+    Absent,
+    Column,
+    Sheet,
+    number,
+    percent,
+    summary,
+)
 from divaug.reproduction.summaries import Summary, shared, summarize
 from divaug.reproduction.targets.base import Plan, Target, once
 from divaug.reproduction.targets.controls import INTERVAL, lead, lead_columns
@@ -32,9 +41,9 @@ _COLUMNS = (
     number("n", "n"),
     percent("usual", "at the usual epochs, %"),
     number("n_usual", "n"),
-    Column("gain", "over the usual", lambda s: s.show(2, 100, sign=True), numeric=True),
+    summary("gain", "over the usual", 2, 100, sign=True),
     number("pairs", "pairs"),
-    Column("total", "time, at equal step time", lambda s: duration(s.mean), "—", True),
+    Column("total", "time, at equal step time", lambda s: duration(s.mean), "—", True, SUMMARY),
 )
 _NOTE = (
     "Epochs: DivAug's, times the measured time of its step over that of the method's, rounded to "
@@ -204,8 +213,7 @@ def _values(findings: Findings, row: str, name: str, setting: str) -> Values:
     epochs = runs[0].recipe.epochs
     longer = epochs != findings.recipe(row, name).epochs
     usual = findings.by_seed(row, name, _percent) if longer else {}
-    several = f", n = {len(runs)}" if len(runs) > 1 else ""
-    label = f"{findings.title(row, name)}, {epochs} epochs{several}"
+    label = f"{findings.title(row, name)}, {epochs} epochs (n = {len(runs)})"
     place = place_of(name) if name in RULES else None
     before = [usual.get(run.mark) for run in runs] if usual else ()
     return Values(label, [_percent(run) for run in runs], place=place, before=before)

@@ -17,7 +17,7 @@ from divaug.reproduction.outcomes import (
     runs_sheet,
 )
 from divaug.reproduction.records import RunRecord
-from divaug.reproduction.sheets import Column, Sheet, number, percent, spread
+from divaug.reproduction.sheets import Column, Sheet, number, percent, spread, summary
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Target, cells, runs_behind
 from divaug.reproduction.targets.controls import CONTROLS, better_claim, controls_sheet
@@ -28,15 +28,15 @@ __all__ = ["TARGET"]
 _COLUMNS = (
     Column("row", "dataset and network"),
     Column("method", "rule"),
-    Column("paper", "paper, %", lambda p: p.show(), numeric=True),
+    Column("paper", "paper, %", lambda p: p.show(), numeric=True, ends=paper.PRINTED),
     percent("accuracy", "ours, %"),
     number("n", "n"),
-    Column("over_random", "over random", lambda s: s.show(2, 100, sign=True), numeric=True),
+    summary("over_random", "over random", 2, 100, sign=True),
     number("pairs", "pairs"),
     spread("loss", "loss trained", 3),
     spread("trained", "VD trained"),
-    Column("choice", "VD kept ÷ all", lambda s: s.show(3), numeric=True),
-    Column("reach", "VD kept ÷ best", lambda s: s.show(3), numeric=True),
+    summary("choice", "VD kept ÷ all", 3),
+    summary("reach", "VD kept ÷ best", 3),
 )
 _NOTE = (
     "Mean ± sample standard deviation over n seeds. Over random: difference to the random choice "

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from divaug.reproduction.drawing import Point, scatter
 from divaug.reproduction.methods import method, place_of
 from divaug.reproduction.outcomes import Claim
-from divaug.reproduction.sheets import Column, Sheet, number
+from divaug.reproduction.sheets import Column, Sheet, number, summary
 from divaug.reproduction.summaries import (
     Correlation,
     Summary,
@@ -35,7 +35,7 @@ _CORRELATIONS = (
     number("pearson", "Pearson r", "{:+.3f}"),
     number("spearman", "Spearman ρ", "{:+.3f}"),
     number("n", "n methods"),
-    Column("by_seed", "r of each seed", lambda s: s.show(3, sign=True), numeric=True),
+    summary("by_seed", "r of each seed", 3, sign=True),
     number("seeds", "n seeds"),
 )
 _CORRELATIONS_NOTE = (

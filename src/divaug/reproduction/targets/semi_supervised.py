@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from divaug.reproduction import paper
 from divaug.reproduction.drawing import Line, lines
 from divaug.reproduction.findings import Findings
 from divaug.reproduction.methods import FEW_LABELS_BASE, method, place_of
@@ -16,7 +17,7 @@ from divaug.reproduction.outcomes import (
     runs_sheet,
 )
 from divaug.reproduction.records import RunRecord
-from divaug.reproduction.sheets import Column, Sheet, number, percent
+from divaug.reproduction.sheets import SUMMARY, Column, Sheet, number, percent, rarely, summary
 from divaug.reproduction.summaries import Summary, summarize
 from divaug.reproduction.targets.base import Target, cells
 from divaug.reproduction.targets.few_labels import Block, blocks
@@ -41,24 +42,22 @@ def _against(key: str, name: str) -> Column:
     def show(s: Summary) -> str:
         return f"{s.show(2, 100, sign=True)} (n = {s.n})"
 
-    return Column(key, name, show, numeric=True)
+    # A method that was not run is compared with nothing: no column of dashes.
+    return rarely(Column(key, name, show, numeric=True, ends=SUMMARY))
 
 
-_AGAINST = (
-    _against("over_randaugment_uda", "against RandAugment, authors' draw"),
-    _against("over_randaugment", "against RandAugment"),
-    _against("over_random", "against random"),
-)
 _COLUMNS = (
     number("labels", "labels", "{:,}"),
     Column("method", "method"),
-    Column("paper", "paper, error %", numeric=True),
+    Column("paper", "paper, error %", numeric=True, ends=paper.PRINTED),
     number("paper_steps", "paper, steps", "{:,}"),
     percent("error", "ours, error %"),
     number("n", "n"),
     number("steps", "ours, steps", "{:,}"),
-    *_AGAINST,
-    Column("trained", "VD trained", lambda s: s.show(4), numeric=True),
+    _against("over_randaugment_uda", "against RandAugment, authors' draw"),
+    _against("over_randaugment", "against RandAugment"),
+    _against("over_random", "against random"),
+    summary("trained", "VD trained", 4),
 )
 _NOTE = (
     "Test error after the last step, mean ± sample standard deviation over n seeds (n = 1: no "
@@ -96,12 +95,10 @@ def _table(block: Block) -> Iterator[dict[str, Any]]:
 def _sheet(family: str, some: Sequence[Block]) -> Sheet:
     one, runs = some[0].recipe("divaug"), [run for block in some for run in block.all_runs]
     rows = tuple(row for block in some for row in _table(block))
-    # A method that was not run is compared with nothing: no column of dashes.
-    columns = tuple(c for c in _COLUMNS if c not in _AGAINST or any(row[c.key] for row in rows))
     return Sheet(
         family,
         f"Test error, {family}: {one.dataset}, {one.model}",
-        columns,
+        _COLUMNS,
         rows,
         (_NOTE,),
         provenance(runs),

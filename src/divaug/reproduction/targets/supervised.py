@@ -18,7 +18,16 @@ from divaug.reproduction.outcomes import (
     runs_sheet,
 )
 from divaug.reproduction.records import RunRecord
-from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, percent
+from divaug.reproduction.sheets import (
+    NOT_RUN,
+    Absent,
+    Column,
+    Sheet,
+    number,
+    percent,
+    rarely,
+    summary,
+)
 from divaug.reproduction.summaries import summarize
 from divaug.reproduction.targets.base import Target, cells, once, runs_behind
 from divaug.reproduction.targets.controls import CONTROLS, better_claim, controls_sheet
@@ -28,20 +37,19 @@ __all__ = ["TARGET", "brief_sheet", "draw_rules", "row_sheet"]
 
 _COLUMNS = (
     Column("method", "method"),
-    Column("paper", "paper, %", lambda p: p.show(), numeric=True),
+    Column("paper", "paper, %", lambda p: p.show(), numeric=True, ends=paper.PRINTED),
     percent("accuracy", "ours, %"),
     number("n", "n"),
-    Column("over_default", "over default", lambda s: s.show(2, 100, sign=True), numeric=True),
+    summary("over_default", "over default", 2, 100, sign=True),
     number("pairs", "pairs"),
     number("epochs", "epochs"),
-)
-_AT_EQUAL_COST = (
-    percent("equal", "in DivAug's time, %", "—"),
-    number("equal_n", "n in that time"),
-    number("equal_epochs", "epochs in that time"),
+    # Where no step was timed it is not known how many epochs these would be.
+    rarely(percent("equal", "in DivAug's time, %", "—")),
+    rarely(number("n_equal", "n in that time")),
+    rarely(number("equal_epochs", "epochs in that time")),
 )
 # What a page that has no room for more shows.
-_BRIEF = ("method", "paper", "accuracy", "n", "equal", "equal_n", "equal_epochs")
+_BRIEF = ("method", "paper", "accuracy", "n", "epochs", "equal", "n_equal", "equal_epochs")
 _NOTE = (
     "Test accuracy of the last epoch, mean ± sample standard deviation over n seeds (n = 1: no "
     "spread). The paper's number beside default was reached without Cutout, though its default "
@@ -88,7 +96,7 @@ def row_sheet(findings: Findings, row: str) -> Sheet:
     return Sheet(
         row,
         f"Test accuracy, {row}",
-        (*_COLUMNS, *_AT_EQUAL_COST) if equal else _COLUMNS,
+        _COLUMNS,
         tuple(_rows(findings, row, equal)),
         notes,
         where,
@@ -96,7 +104,7 @@ def row_sheet(findings: Findings, row: str) -> Sheet:
 
 
 def brief_sheet(findings: Findings, row: str) -> Sheet:
-    """The same for a page with little room: without what follows from other columns."""
+    """The same for a page with little room: without the differences to default."""
     whole = row_sheet(findings, row)
     columns = tuple(column for column in whole.columns if column.key in _BRIEF)
     notes = tuple(note for note in whole.notes if note is not _OVER_NOTE)
@@ -137,7 +145,7 @@ def _in_divaugs_time(equal: EqualCost, name: str) -> dict[str, Any]:
     accuracy = summarize(run.accuracy for run in equal.runs[name])
     return {
         "equal": accuracy or Absent(NOT_RUN),
-        "equal_n": accuracy.n if accuracy else 0,
+        "n_equal": accuracy.n if accuracy else 0,
         "equal_epochs": equal.epochs[name],
     }
 
