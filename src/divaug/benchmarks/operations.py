@@ -129,7 +129,7 @@ def _measure_case(case: Case, repeats: int, seed: int) -> dict[str, Any]:
     for name in OPERATIONS:
         one = Work.draw(case, Listed((((name, 1.0, 0.7),),)), seed)
         check_equal(one)
-        single[name] = contenders(one, max(1, repeats // 2))
+        single[name] = contenders(one, repeats)
     return {
         "batch": case.batch,
         "size": case.size,
@@ -219,12 +219,15 @@ _LEFT_OUT = {"pillow": "", "pillow_only": ", conversions left out"}
 
 def _losses(result: dict[str, Any]) -> str:
     """Where Pillow's loop is the faster one, in a sentence or two."""
-    slower = [
-        f"{name} at {case['size']} px"
+    lost = {
+        case["size"]: [
+            name
+            for name, seconds in case["operations"].items()
+            if seconds["pillow_only"] < seconds["divaug_alone"]
+        ]
         for case in result["cases"]
-        for name, seconds in case["operations"].items()
-        if seconds["pillow_only"] < seconds["divaug_alone"]
-    ]
+    }
+    slower = [f"at {size} px for {_listed(names)}" for size, names in lost.items() if names]
     whole = [
         f"{case['size']} px"
         for case in result["cases"]
@@ -239,6 +242,14 @@ def _losses(result: dict[str, Any]) -> str:
     if slower:
         sentences.append(
             "Of single operations, on one core each and with its conversions left out, Pillow is "
-            f"faster for {', '.join(slower)}."
+            f"faster {', '.join(slower)}."
         )
     return " ".join(sentences) or "On one core each, Pillow was faster nowhere."
+
+
+def _listed(names: list[str]) -> str:
+    """Operations in a sentence: those that are missing where most are there."""
+    others = [name for name in OPERATIONS if name not in names]
+    if len(names) <= len(others):
+        return ", ".join(names)
+    return f"all but {', '.join(others)}" if others else "all"
