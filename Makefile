@@ -12,7 +12,8 @@ help:
 	@echo "make mutants  check that the tests of the operations can fail (minutes)"
 	@echo "make lowest   all tests with the lowest versions that are promised to work (minutes)"
 	@echo "make docs     build the documentation under docs/_build/html"
-	@echo "make bench    measure on this machine and bring README and docs up to date"
+	@echo "make bench    measure on this machine and bring README and docs up to date;"
+	@echo "              MACHINE=-intel names the record of a second processor"
 	@echo "make figures  draw the pictures of README and docs anew"
 
 # Tests need the frameworks that there are adapters for.
@@ -64,9 +65,12 @@ docs: .venv/tools
 	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	$(PY) -m sphinx -W -b html docs docs/_build/html
 
+# Records of other processors have a name of their own behind.
+MACHINE ?=
+
 bench: .venv/tools
-	$(PY) -m divaug bench operations --json benchmarks/results/operations.json
-	$(PY) -m divaug bench select --json benchmarks/results/select.json
+	$(PY) -m divaug bench operations --json benchmarks/results/operations$(MACHINE).json
+	$(PY) -m divaug bench select --json benchmarks/results/select$(MACHINE).json
 	$(PY) tools/update_docs.py
 
 figures: .venv/ready

@@ -38,8 +38,8 @@ RECORDS = ROOT / "results"
 PART = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
 
 
-def _measured(kind: str, show: Callable[[dict], Table]) -> str:
-    return show(read_result(RESULTS / f"{kind}.json", kind)).to_markdown()
+def _measured(kind: str, show: Callable[[dict], Table], machine: str = "") -> str:
+    return show(read_result(RESULTS / f"{kind}{machine}.json", kind)).to_markdown()
 
 
 @cache
@@ -74,7 +74,12 @@ def _durations() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "bench-operations": lambda: _measured("operations", operations.table),
     "bench-each-operation": lambda: _measured("operations", operations.operation_table),
+    "bench-operations-intel": lambda: _measured("operations", operations.table, "-intel"),
+    "bench-each-operation-intel": lambda: _measured(
+        "operations", operations.operation_table, "-intel"
+    ),
     "bench-select": lambda: _measured("select", selection.table),
+    "bench-select-intel": lambda: _measured("select", selection.table, "-intel"),
     "bench-expand": lambda: _measured("expand", expansion.table),
     "bench-rivals": lambda: _measured("expand", expansion.rivals_table),
     "bench-select-device": lambda: _measured("select-device", selection_device.table),
