@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from divaug import expand
-from divaug.benchmarks import harness, operations, pillow_loop, selection
+from divaug.benchmarks import harness, operations, operations_tables, pillow_loop, selection
 from divaug.benchmarks.device import waits_forbidden
 from divaug.benchmarks.operations import Case, Work
 from divaug.benchmarks.pillow_pipeline import finish_loop, finishes_of
@@ -71,17 +71,17 @@ def test_the_pipeline_with_pillow_makes_the_candidates_of_expand(dtype):
 
 
 def test_the_table_holds_the_measured_ratios(measured):
-    table = operations.table(measured)
+    table = operations_tables.table(measured)
     seconds = measured["cases"][0]["seconds"]
-    assert [row[1] for row in table.rows] == [operations._NAMES[name] for name in seconds]
+    assert [row[1] for row in table.rows] == [operations_tables._NAMES[name] for name in seconds]
     row = {line[1]: line for line in table.rows}["Pillow loop"]
     assert row[4] == f"{seconds['pillow'] / seconds['divaug']:.1f}×"
     assert row[5] == f"{seconds['pillow'] / seconds['divaug_alone']:.1f}×"
     on_two = {name for name, line in {r[1]: r for r in table.rows}.items() if not line[5]}
     assert on_two == {"divaug, batched", "torchvision v2 loop"}  # not compared with one core
     each = measured["cases"][0]["operations"]
-    assert [row[0] for row in operations.operation_table(measured).rows] == list(each)
-    assert operations.operation_table(measured).rows[4][1] == (
+    assert [row[0] for row in operations_tables.operation_table(measured).rows] == list(each)
+    assert operations_tables.operation_table(measured).rows[4][1] == (
         f"{each['Rotate']['pillow'] / each['Rotate']['divaug_alone']:.1f}×"
     )
 
@@ -110,7 +110,7 @@ def test_one_of_torchvisions_times_is_with_one_thread(monkeypatch):
     with harness.threads(2):
         found = operations.contenders(Work.draw(SMALL, Uniform(), 0), repeats=3)
     assert seen == [2] * 4 + [1] * 4  # one to warm up, three timed
-    assert list(found) == list(operations._NAMES)
+    assert list(found) == list(operations_tables._NAMES)
 
 
 def _notes(measured, slower, *, whole):
@@ -121,7 +121,7 @@ def _notes(measured, slower, *, whole):
     case["seconds"] |= lost if whole else won
     for name, seconds in case["operations"].items():
         seconds |= lost if name in slower else won
-    return " ".join(operations.table(changed).notes)
+    return " ".join(operations_tables.table(changed).notes)
 
 
 def test_losses_are_named(measured):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from divaug.benchmarks import (
     expansion,
-    operations,
+    operations_tables,
     selection,
     selection_device,
     semi_step,
@@ -72,11 +72,11 @@ def _durations() -> str:
 
 #: Name of a part → its text.
 PARTS: dict[str, Callable[[], str]] = {
-    "bench-operations": lambda: _measured("operations", operations.table),
-    "bench-each-operation": lambda: _measured("operations", operations.operation_table),
-    "bench-operations-intel": lambda: _measured("operations", operations.table, "-intel"),
+    "bench-operations": lambda: _measured("operations", operations_tables.table),
+    "bench-each-operation": lambda: _measured("operations", operations_tables.operation_table),
+    "bench-operations-intel": lambda: _measured("operations", operations_tables.table, "-intel"),
     "bench-each-operation-intel": lambda: _measured(
-        "operations", operations.operation_table, "-intel"
+        "operations", operations_tables.operation_table, "-intel"
     ),
     "bench-select": lambda: _measured("select", selection.table),
     "bench-select-intel": lambda: _measured("select", selection.table, "-intel"),

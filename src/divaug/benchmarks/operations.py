@@ -12,7 +12,6 @@ from divaug.benchmarks.harness import (
     environment,
     median_seconds,
     peak_bytes,
-    place,
     progress,
     threads,
 )
@@ -24,9 +23,8 @@ from divaug.policies.table import Partners
 from divaug.randomness import Purpose, Stream
 from divaug.replaying import replay
 from divaug.subpolicies import SubPolicies
-from divaug.tables import Table
 
-__all__ = ["CASES", "KIND", "MEMORY_LIMIT", "Case", "measure", "operation_table", "table"]
+__all__ = ["CASES", "KIND", "MEMORY_LIMIT", "Case", "measure"]
 
 KIND = "operations"
 #: Bytes of temporaries and result per pixel of the batch (B·H·W) that we allow ourselves.
@@ -144,112 +142,3 @@ def measure(cases: tuple[Case, ...] = CASES, repeats: int = 7, seed: int = 0) ->
     env = environment()
     measured = [_measure_case(case, repeats, seed) for case in cases]
     return {"benchmark": KIND, "environment": env, "cases": measured}
-
-
-def table(result: dict[str, Any]) -> Table:
-    """Two-operation sub-policies: times, ratios, throughput and memory."""
-    rows = []
-    for case in result["cases"]:
-        ours, alone = (case["seconds"][way] for way in ("divaug", "divaug_alone"))
-        for name, seconds in case["seconds"].items():
-            rows.append(
-                (
-                    f"{case['batch']} × {case['size']} px",
-                    _NAMES[name],
-                    f"{1e3 * seconds:.1f}",
-                    f"{case['batch'] / seconds:,.0f}",
-                    f"{seconds / ours:.1f}×",
-                    f"{seconds / alone:.1f}×" if name in _ON_ONE_CORE else "",
-                    f"{case['bytes_per_pixel']:.1f}" if name == "divaug" else "",
-                )
-            )
-    return Table(
-        columns=(
-            "batch",
-            "way",
-            "ms",
-            "images/s",
-            "time ÷ ours",
-            "÷ ours, one thread",
-            "peak B/px",
-        ),
-        rows=tuple(rows),
-        title="Random two-operation sub-policies, every image its own",
-        numeric=(2, 3, 4, 5, 6),
-        notes=(
-            "A uint8 batch in, a uint8 batch out. A loop with Pillow has one core; torchvision and "
-            "we have as many threads as stand below, and one where it says so.",
-            "Medians; all of our pixels were equal to Pillow's before the clock started.",
-            _losses(result),
-            place(result["environment"]),
-        ),
-    )
-
-
-_NAMES = {
-    "divaug": "divaug, batched",
-    "divaug_alone": "divaug, batched, one thread",
-    "pillow": "Pillow loop",
-    "pillow_only": "Pillow loop, conversions left out",
-    "torchvision": "torchvision v2 loop",
-    "torchvision_alone": "torchvision v2 loop, one thread",
-}
-# What is compared with our time on one core.
-_ON_ONE_CORE = ("divaug_alone", "pillow", "pillow_only", "torchvision_alone")
-
-
-def operation_table(result: dict[str, Any]) -> Table:
-    """How many times faster than Pillow's loop each operation is, alone, on one core each."""
-    ways = [(case, way) for case in result["cases"] for way in ("pillow", "pillow_only")]
-
-    def ratio(case: dict[str, Any], way: str, name: str) -> str:
-        seconds = case["operations"][name]
-        return f"{seconds[way] / seconds['divaug_alone']:.1f}×"
-
-    return Table(
-        columns=("operation", *(f"{c['size']} px{_LEFT_OUT[way]}" for c, way in ways)),
-        rows=tuple((name, *(ratio(c, way, name) for c, way in ways)) for name in OPERATIONS),
-        title="Pillow loop ÷ ours with one thread, one operation at m = 0.7 for every image",
-        numeric=tuple(range(1, len(ways) + 1)),
-    )
-
-
-_LEFT_OUT = {"pillow": "", "pillow_only": ", conversions left out"}
-
-
-def _losses(result: dict[str, Any]) -> str:
-    """Where Pillow's loop is the faster one, in a sentence or two."""
-    lost = {
-        case["size"]: [
-            name
-            for name, seconds in case["operations"].items()
-            if seconds["pillow_only"] < seconds["divaug_alone"]
-        ]
-        for case in result["cases"]
-    }
-    slower = [f"at {size} px for {_listed(names)}" for size, names in lost.items() if names]
-    whole = [
-        f"{case['size']} px"
-        for case in result["cases"]
-        if case["seconds"]["pillow_only"] < case["seconds"]["divaug_alone"]
-    ]
-    sentences = []
-    if whole:
-        sentences.append(
-            "On one core each, Pillow is faster where images come and go as Pillow's own objects, "
-            f"at {', '.join(whole)}."
-        )
-    if slower:
-        sentences.append(
-            "Of single operations, on one core each and with its conversions left out, Pillow is "
-            f"faster {', '.join(slower)}."
-        )
-    return " ".join(sentences) or "On one core each, Pillow was faster nowhere."
-
-
-def _listed(names: list[str]) -> str:
-    """Operations in a sentence: those that are missing where most are there."""
-    others = [name for name in OPERATIONS if name not in names]
-    if len(names) <= len(others):
-        return ", ".join(names)
-    return f"all but {', '.join(others)}" if others else "all"

@@ -29,16 +29,16 @@ Repeats = Annotated[int, typer.Option(help="Timed calls; the median counts.", mi
 @app.command("operations", short_help="Operations against Pillow and torchvision.")
 def operations(json: Json = None, threads: Threads = 0, repeats: Repeats = 7) -> None:
     """Batched operations against a Pillow loop and torchvision image by image."""
-    from divaug.benchmarks import harness
+    from divaug.benchmarks import harness, operations_tables
     from divaug.benchmarks import operations as benchmark
 
     prepare_file(json)
     with harness.threads(threads):
         result = benchmark.measure(repeats=repeats)
     _write(json, result)
-    show(benchmark.table(result))
+    show(operations_tables.table(result))
     typer.echo()
-    show(benchmark.operation_table(result))
+    show(operations_tables.operation_table(result))
 
 
 Device = Annotated[
