@@ -3,7 +3,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: help demo test format lint types unit docs mutants lowest bench figures clean
+.PHONY: help demo test format lint types unit docs mutants lowest bench results figures clean
 
 help:
 	@echo "make demo     run the main job on data that ships with the project"
@@ -14,6 +14,7 @@ help:
 	@echo "make docs     build the documentation under docs/_build/html"
 	@echo "make bench    measure on this machine and bring README and docs up to date;"
 	@echo "              MACHINE=-intel names the record of a second processor"
+	@echo "make results  draw all results from the records and bring README and docs up to date"
 	@echo "make figures  draw the pictures of README and docs anew"
 
 # Tests need the frameworks that there are adapters for.
@@ -71,6 +72,10 @@ MACHINE ?=
 bench: .venv/tools
 	$(PY) -m divaug bench operations --json benchmarks/results/operations$(MACHINE).json
 	$(PY) -m divaug bench select --json benchmarks/results/select$(MACHINE).json
+	$(PY) tools/update_docs.py
+
+results: .venv/ready
+	$(PY) -m divaug report --from results
 	$(PY) tools/update_docs.py
 
 figures: .venv/ready

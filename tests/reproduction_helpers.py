@@ -75,3 +75,8 @@ def made_run(epochs=3, **changes):
         for e in range(1, epochs + 1)
     ]
     return RunRecord(one, DATA, (PLACE,), 1, TIME, tuple(lines))
+
+
+def marks_of(figure):
+    """The points of a figure, without their bars and rings: what its legend names."""
+    return [line for line in figure.axes[0].lines if not line.get_label().startswith("_")]

@@ -15,7 +15,7 @@ from divaug.reproduction.store import Store
 from divaug.reproduction.summaries import correlate_by_seed
 from divaug.reproduction.targets import TARGETS
 from divaug.reproduction.targets.measured import FIGURE_METHODS
-from tests.reproduction_helpers import PLACE, made_run
+from tests.reproduction_helpers import PLACE, made_run, marks_of
 from tests.test_reproduction_records import MEASUREMENT
 
 SEEDS = range(4)
@@ -162,8 +162,7 @@ def test_networks_that_did_not_measure_all_compare_nothing(target):
 
 
 def positions(drawing):
-    marks = [one.lines[0] for one in drawing.figure.axes[0].containers]
-    return [(*mark.get_xdata(), *mark.get_ydata()) for mark in marks]
+    return [(*mark.get_xdata(), *mark.get_ydata()) for mark in marks_of(drawing.figure)]
 
 
 @pytest.mark.parametrize("target", ["diversity", "affinity", "rotate"])
@@ -315,7 +314,7 @@ def test_the_papers_own_comparison_stands_below_or_in_the_table(row, told):
     notes = " ".join(found.sheets[0].notes)
     assert "÷ all it would have 0.857 (4 of 8) in the mean." in notes
     assert ("cifar10-wide-resnet-28-10 98.1 ± 0.1 against 97.7 ± 0.1" in notes) == told
-    assert [one.get("paper_mean", "") for one in rows_of(found, "rules")][:2] == (
+    assert [one.get("paper_percent", "") for one in rows_of(found, "rules")][:2] == (
         ["", ""] if told else ["97.7", "98.1"]
     )
 

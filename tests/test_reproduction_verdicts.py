@@ -25,7 +25,7 @@ from divaug.reproduction.verdicts import (
     rises_together,
     student,
 )
-from tests.reproduction_helpers import PLACE, made_run
+from tests.reproduction_helpers import PLACE, made_run, marks_of
 from tests.test_reproduction_records import MEASUREMENT
 
 
@@ -289,7 +289,7 @@ def test_a_rule_has_one_colour_in_all_figures():
     drawings = TARGETS["random-baseline"].outcome(Options(), store).drawings
     assert drawings[1].title.endswith(", seed 0")  # a line is of one run
     points, lines = (one.figure for one in drawings)
-    of_points = [point.lines[0].get_color() for point in points.axes[0].containers]
+    of_points = [mark.get_color() for mark in marks_of(points)]
     of_lines = [line.get_color() for line in lines.axes[0].lines]
     assert len(set(of_points)) == 4
     assert of_lines == of_points[1:]
@@ -347,6 +347,8 @@ def test_gain_is_also_set_against_the_number_of_views():
     assert rows["all"]["spearman"] == pytest.approx(stats.spearmanr(views, gains).statistic)
     # Among methods with as many views there is nothing that a gain could go with.
     assert list(rows) == ["the paper's five", "all", "all that do not ask the measuring network"]
+    few = correlations_sheet(seen[:1], [(VIEWS, GAIN)]).rows
+    assert [row["methods"] for row in few] == list(rows)  # the same lines whatever was run
 
 
 @pytest.mark.parametrize("target", ["diversity", "affinity"])

@@ -89,39 +89,37 @@ def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()
     height = 3.4 + 0.17 * -(-len(points) // columns)
     figure, axes = _axes_with_bars(x, y, height) if barred else draw_axes(x, y, height)
     axes.xaxis.set_major_locator(MaxNLocator(6))
-    marks = []
     for next_place, point in enumerate(points):
         i = next_place if point.place is None else point.place
         color, marker = COLORS[i % len(COLORS)], _MARKERS[i // len(COLORS) % len(_MARKERS)]
-        drawn = axes.errorbar(
+        solid = marker == _MARKERS[0]
+        axes.errorbar(
             point.x,
             point.y,
             xerr=point.x_error,
             yerr=point.error,
-            fmt=marker,
-            ms=8 if marker == _MARKERS[0] else 6,  # a mark on another hides less of it
-            mec="white",
-            mew=0.6,
-            mfc=(color, 0.8),  # one below another shows through
-            color=color,
-            ecolor=color,
+            fmt="none",
+            ecolor=(color, 0.55),  # below all marks
             elinewidth=1.0,
             capsize=2.5,
+            zorder=2,
+        )
+        axes.plot(
+            point.x,
+            point.y,
+            marker,
+            ms=8 if solid else 6.5,
+            mec="white" if solid else color,
+            mew=0.6 if solid else 1.4,
+            mfc=color if solid else "none",  # one below another shows through
+            color=color,
+            label=point.label,
             zorder=3,
         )
-        marks.append(drawn.lines[0])
         if point.label in ring:
             axes.plot(point.x, point.y, "o", ms=14, mfc="none", mec=color, lw=1)
     axes.margins(0.12)
-    # The marks alone: with bars, names would stand beside blots.
-    figure.legend(
-        marks,
-        [point.label for point in points],
-        loc="outside lower center",
-        ncols=columns,
-        handletextpad=0.3,
-        **LEGEND,
-    )
+    figure.legend(loc="outside lower center", ncols=columns, handletextpad=0.3, **LEGEND)
     return figure
 
 
@@ -188,7 +186,9 @@ def bars(stacks: Mapping[str, Mapping[str, float]], x: str) -> Figure:
 
 def _axes_with_bars(x: str, y: str, height: float) -> tuple[Figure, Axes]:
     """Axes that say what bars are, with room for it."""
-    return draw_axes(f"{x}\nbars: standard deviation, where larger than the mark", y, height + 0.25)
+    return draw_axes(
+        f"{x}\nbars: standard deviation, which may be smaller than the mark", y, height + 0.25
+    )
 
 
 def _columns(labels: Sequence[str]) -> int:

@@ -21,6 +21,9 @@ __all__ = [
 #: A method of the paper's table that is not built here.
 ADVERSARIAL = "adversarial-autoaugment"
 
+#: What the columns of a printed number end in where programs read them: our own are no percentages.
+PRINTED = ("percent", "percent_spread")
+
 
 @dataclass(frozen=True)
 class Printed:
@@ -40,11 +43,7 @@ class Printed:
 
     def parts(self) -> dict[str, float | None]:
         """Accuracy and deviation, each in a column of its own where programs read them."""
-        return {"mean": self.accuracy, "spread": self.spread}
-
-
-#: What the columns of a printed number end in where programs read them.
-PRINTED = ("mean", "spread")
+        return dict(zip(PRINTED, (self.accuracy, self.spread), strict=True))
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class PrintedError:
 
     def parts(self) -> dict[str, float | None]:
         """Error and deviation, each in a column of its own where programs read them."""
-        return {"mean": self.error, "spread": self.spread}
+        return dict(zip(PRINTED, (self.error, self.spread), strict=True))
 
 
 @lru_cache(maxsize=1)

@@ -73,7 +73,7 @@ def _draw(
     if not points:
         return []
     figure = scatter(
-        points, "Variance Diversity of the kept, evaluation mode", "kept and classified right, %"
+        points, "Variance Diversity of the kept, evaluation mode", "classified right, % of the kept"
     )
     title = (
         f"What the rules keep, by networks trained with {trained_with} for {last[0].epochs} epochs "

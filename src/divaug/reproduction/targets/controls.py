@@ -33,10 +33,10 @@ INTERVAL = (
 )
 
 
-def lead_columns(less: str) -> tuple[Column, ...]:
-    """The columns of what `lead` gives; `less` is the name of the difference."""
+def lead_columns(name: str) -> tuple[Column, ...]:
+    """The columns of what `lead` gives; `name` is that of the difference."""
     return (
-        summary("difference", less, 2, 100, sign=True, missing=NOT_RUN),
+        summary("difference", name, 2, 100, sign=True, missing=NOT_RUN),
         number("pairs", "pairs"),
         Column(
             "interval",

@@ -17,7 +17,7 @@ from divaug.reproduction.summaries import (
     shared,
     summarize,
 )
-from divaug.reproduction.targets.measured import FIGURE_METHODS, Measure, Seen, comparable
+from divaug.reproduction.targets.measured import FIGURE_METHODS, VIEWS, Measure, Seen, comparable
 from divaug.reproduction.verdicts import above_zero, both, rises_together
 
 __all__ = [
@@ -110,20 +110,20 @@ def correlations_sheet(seen: Sequence[Seen], pairs: Sequence[tuple[Measure, Meas
 
     Args:
         seen: methods; those that lack a value are left out, and n says so.
-        pairs: what goes with what; a group that is alike in the first has no line.
+        pairs: what goes with what; groups by the number of views have no line for that number.
     """
     groups = {
         "the paper's five": [one for one in seen if one.name in FIGURE_METHODS],
         "all": list(seen),
         "all that do not ask the measuring network": [o for o in seen if not method(o.name).asks],
+    }
+    by_views = {
         "all with one view": [one for one in seen if not method(one.name).many],
         "all with several views": [one for one in seen if method(one.name).many],
     }
     rows = []
     for first, second in pairs:
-        for which, chosen in groups.items():
-            if _alike(chosen, first, second):
-                continue
+        for which, chosen in (groups if first is VIEWS else groups | by_views).items():
             found = of_means(chosen, first, second)
             by_seed = _mean(_by_seed(_whole(chosen, first, second), first, second))
             rows.append(
@@ -195,12 +195,6 @@ def _listed(found: Sequence[tuple[str, str, str]]) -> str:
 
 def _counted(n: int, what: str) -> str:
     return f"n = {n} {what}{'s' * (n != 1)}"
-
-
-def _alike(seen: Sequence[Seen], first: Measure, second: Measure) -> bool:
-    """Whether all of several methods have the same of the first measure: nothing can go with it."""
-    found = [x.mean for _, x, _ in _points(seen, first, second)]
-    return len(found) > 1 and len(set(found)) == 1
 
 
 def _whole(seen: Sequence[Seen], first: Measure, second: Measure) -> list[Seen]:
