@@ -5,9 +5,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from divaug import DivAug
-from divaug.datasets import shipped
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.models import build
+from divaug.lab.datasets import shipped
+from divaug.lab.models import build
 
 
 def main(steps: int = 30, batch: int = 32) -> float:

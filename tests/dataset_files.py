@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from divaug.datasets._download import RemoteFile
-from divaug.datasets._sources import CifarSource
+from divaug.lab.datasets._download import RemoteFile
+from divaug.lab.datasets._sources import CifarSource
 
 
 def checksum(data: bytes, algorithm: str = "md5") -> str:

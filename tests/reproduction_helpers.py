@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from divaug.datasets import shipped
+from divaug.lab.datasets import shipped
+from divaug.lab.recipes import recipe
+from divaug.lab.report.lines import Kept
+from divaug.lab.reproduce.options import DEMO_ROW, Options
+from divaug.lab.reproduce.records import EpochRecord, FewLabels, RunRecord
 from divaug.operations import OPERATIONS
-from divaug.recipes import recipe
-from divaug.reporting.lines import Kept
-from divaug.reproduction.options import DEMO_ROW, Options
-from divaug.reproduction.records import EpochRecord, FewLabels, RunRecord
 
 #: Three steps of twenty images an epoch.
 OPTIONS = Options((DEMO_ROW,), (), 1, 2, 0.02, ("batch_size=20",))

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from divaug.datasets._archive import extract
+from divaug.lab.datasets._archive import extract
 from tests.dataset_files import tar_gz
 
 

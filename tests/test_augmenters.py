@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 import divaug
-from divaug import augmenters, default_augmentation, policies
-from divaug.augmenters import AUGMENTERS, Settings
+from divaug import default_augmentation, policies
+from divaug.lab import methods as augmenters
+from divaug.lab.methods import AUGMENTERS, Settings
 from divaug.views import Views
 
 ROTATING = [f"divaug-rotate-0.{tenths}" for tenths in range(1, 10)]

@@ -5,12 +5,12 @@ import time
 import pytest
 
 from divaug import select as library_select
-from divaug.benchmarks import semi_step, step_parts
-from divaug.benchmarks.clocks import in_turns
-from divaug.benchmarks.step import measure, ready
-from divaug.recipes import override, recipe
-from divaug.reproduction.timing import time_step
-from divaug.training.hardware import Hardware
+from divaug.lab.bench import semi_step, step_parts
+from divaug.lab.bench.clocks import in_turns
+from divaug.lab.bench.step import measure, ready
+from divaug.lab.recipes import override, recipe
+from divaug.lab.reproduce.timing import time_step
+from divaug.lab.train.hardware import Hardware
 from tests.test_semi_supervised import semi_recipe
 from tests.training_helpers import toy_data, toy_recipe
 
@@ -38,7 +38,7 @@ def test_loading_a_set_in_memory_takes_at_most_three_percent_of_a_step():
 
 def test_data_loading_is_the_feed_and_the_look_up(monkeypatch):
     """What a slow feed takes shows in the part."""
-    from divaug.training.feeds import Resident
+    from divaug.lab.train.feeds import Resident
 
     epoch = Resident.epoch
 
@@ -60,12 +60,12 @@ def test_what_is_timed_beside_a_step_is_told_apart_from_it(monkeypatch):
         return [{"median": 2.0, "low": 1.0, "high": 3.0}, {"median": 7.0, "low": 6.0, "high": 8.0}]
 
     beside = ready(toy_recipe(augmenter="none"), "cpu", data=toy_data())
-    monkeypatch.setattr("divaug.benchmarks.step.in_turns", in_turns)
+    monkeypatch.setattr("divaug.lab.bench.step.in_turns", in_turns)
     found = measure(toy_recipe(), "cpu", repeats=1, steps=1, data=toy_data(), beside=beside)
     assert found["step_ms"]["median"] == 2.0
     assert found["beside_ms"]["median"] == 7.0
     assert asked[1:] == [beside.run]
-    monkeypatch.setattr("divaug.reproduction.timing._peak_bytes", lambda *_: 1)
+    monkeypatch.setattr("divaug.lab.reproduce.timing._peak_bytes", lambda *_: 1)
     record = time_step(recipe("demo-default"), "cpu", batch="1", base=beside)
     assert (record.step_ms["median"], record.base_ms["median"]) == (2.0, 7.0)
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from divaug import expand
-from divaug.benchmarks import harness, operations, operations_tables, pillow_loop, selection
-from divaug.benchmarks.device import waits_forbidden
-from divaug.benchmarks.operations import Case, Work
-from divaug.benchmarks.pillow_pipeline import finish_loop, finishes_of
 from divaug.default_augmentation import cifar10
+from divaug.lab.bench import harness, operations, operations_tables, pillow_loop, selection
+from divaug.lab.bench.device import waits_forbidden
+from divaug.lab.bench.operations import Case, Work
+from divaug.lab.bench.pillow_pipeline import finish_loop, finishes_of
 from divaug.operations import OPERATIONS
 from divaug.policies import Uniform
 from divaug.randomness import Stream
@@ -47,7 +47,7 @@ def test_pillow_has_a_twin_for_every_operation():
 
 
 def test_torchvision_has_a_twin_for_every_operation():
-    from divaug.benchmarks.torchvision_loop import batch_loop, twins
+    from divaug.lab.bench.torchvision_loop import batch_loop, twins
 
     assert tuple(twins()) == OPERATIONS
     work = Work.draw(SMALL, Uniform(), 0)

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from divaug import checkout
-from divaug.benchmarks import harness
+from divaug.lab import checkout
+from divaug.lab.bench import harness
 
 
 @pytest.fixture

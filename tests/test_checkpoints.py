@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from divaug import models
-from divaug.training import checkpoints
-from divaug.training.checkpoints import Checkpoint
+from divaug.lab import models
+from divaug.lab.train import checkpoints
+from divaug.lab.train.checkpoints import Checkpoint
 
 
 def some(step=1, value=0.0):

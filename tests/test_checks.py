@@ -7,8 +7,9 @@ import pytest
 import torch
 
 import divaug
-from divaug import DefaultAugmentation, datasets, default_augmentation, operations, policies
+from divaug import DefaultAugmentation, default_augmentation, operations, policies
 from divaug.checks import check_number, check_range, check_whole, real, whole
+from divaug.lab import datasets
 from divaug.objectives import sharpen
 from divaug.photometric import Photometric
 from divaug.views import Views

@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 
 from divaug import __main__ as entry
 from divaug import __version__
-from divaug.cli import app, bench, run
-from divaug.cli import console as console_module
-from divaug.cli.options import parse_size, prepare_file
-from divaug.models import build
+from divaug.lab.cli import app, bench, run
+from divaug.lab.cli import console as console_module
+from divaug.lab.cli.options import parse_size, prepare_file
+from divaug.lab.models import build
+from divaug.lab.train.files import WriteError, replace_text
 from divaug.operations.further import EVERY
 from divaug.operations.magnitude import argument, spaces
-from divaug.training.files import WriteError, replace_text
 
 
 def call(*words):
@@ -110,7 +110,7 @@ def test_operations_lists_every_operation_of_the_space_with_its_arguments(space)
 def test_operations_draws_a_table_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(console_module.sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
-    from divaug.cli.operations import operations
+    from divaug.lab.cli.operations import operations
 
     operations("paper", "32x32")
     assert "┃" in capsys.readouterr().out
@@ -213,7 +213,7 @@ def test_our_own_mistakes_keep_their_traceback(monkeypatch):
     def broken(*_):
         raise KeyError("a mistake of ours")
 
-    monkeypatch.setattr("divaug.cli.operations.magnitude_table", broken)
+    monkeypatch.setattr("divaug.lab.cli.operations.magnitude_table", broken)
     with pytest.raises(KeyError):
         run(["operations"])
 
@@ -260,9 +260,9 @@ def test_the_library_needs_nothing_of_the_command_line():
 
 
 def test_bench_writes_its_file_and_prints_its_tables(monkeypatch, tmp_path):
-    from divaug.benchmarks import operations as benchmark
-    from divaug.benchmarks import operations_tables as tables
-    from divaug.benchmarks.harness import read_result
+    from divaug.lab.bench import operations as benchmark
+    from divaug.lab.bench import operations_tables as tables
+    from divaug.lab.bench.harness import read_result
 
     small = (benchmark.Case(8, 16),)
     measure = benchmark.measure
@@ -294,7 +294,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_measurement(
     def work(*_arguments, **_keywords):
         raise AssertionError("measured before it was known where to write")
 
-    monkeypatch.setattr(f"divaug.benchmarks.{BENCHES[words]}", work)
+    monkeypatch.setattr(f"divaug.lab.bench.{BENCHES[words]}", work)
     (tmp_path / "file").write_text("not a folder")
     for path, named in ((tmp_path, "is a folder"), (tmp_path / "file" / "x.json", "file")):
         code, lines = refusal(capsys, "bench", *words, "--json", path)
@@ -308,8 +308,8 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_measurement(
 
 
 def test_interrupted_alternatives_leave_what_was_measured_of_ours(monkeypatch, tmp_path):
-    from divaug.benchmarks import expansion
-    from divaug.benchmarks.harness import read_result
+    from divaug.lab.bench import expansion
+    from divaug.lab.bench.harness import read_result
 
     ours = read_result(Path("benchmarks/results/expand.json"), "expand") | {"rivals": {}}
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from divaug import datasets
-from divaug.cli import run
-from divaug.datasets import ImageStream, identify
-from divaug.recipes import recipe as read_recipe_of
-from divaug.training import checkpoints
-from divaug.training.data import describe, load_data
-from divaug.training.runs import read_recipe
+from divaug.lab import datasets
+from divaug.lab.cli import run
+from divaug.lab.datasets import ImageStream, identify
+from divaug.lab.recipes import recipe as read_recipe_of
+from divaug.lab.train import checkpoints
+from divaug.lab.train.data import describe, load_data
+from divaug.lab.train.runs import read_recipe
 from tests.dataset_files import write_images
 from tests.training_helpers import toy_data
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import divaug
-from divaug.cli import run
-from divaug.training import checkpoints
-from divaug.training.interruption import Interruption, pass_on
-from divaug.training.runs import read_result
+from divaug.lab.cli import run
+from divaug.lab.train import checkpoints
+from divaug.lab.train.interruption import Interruption, pass_on
+from divaug.lab.train.runs import read_result
 
 SOURCE = str(Path(divaug.__file__).parents[1])
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE}
@@ -24,8 +24,8 @@ TRAIN = ["train", "demo-default", "--device", "cpu"]
 # its end.
 SLOW = """
 import sys, time
-from divaug import training
-from divaug.training import provenance, step
+from divaug.lab import train as training
+from divaug.lab.train import provenance, step
 
 def wait(*_arguments, **_keywords):
     print("HERE", flush=True)
@@ -33,7 +33,7 @@ def wait(*_arguments, **_keywords):
         time.sleep(0.05)
 
 {patch} = wait
-from divaug.cli import run
+from divaug.lab.cli import run
 run(sys.argv[1:])
 """
 
@@ -132,7 +132,7 @@ def test_an_error_of_our_own_keeps_its_traceback(monkeypatch):
     def mistake(*_):
         raise TypeError("a mistake of ours")
 
-    monkeypatch.setattr("divaug.recipes.recipe", mistake)
+    monkeypatch.setattr("divaug.lab.recipes.recipe", mistake)
     with pytest.raises(TypeError, match="a mistake of ours"):
         run(["train", "demo-default", "--out", "nowhere"])
 
@@ -152,7 +152,7 @@ def test_bad_input_under_torchrun_is_told_once(tmp_path):
 def test_the_others_wait_for_the_first_and_end_with_the_same_code(monkeypatch, capsys):
     """What torchrun does when one has failed: SIGTERM to the rest, while they wait."""
     monkeypatch.setenv("RANK", "1")
-    sleep = "divaug.cli.signals.time.sleep"
+    sleep = "divaug.lab.cli.signals.time.sleep"
     monkeypatch.setattr(sleep, lambda _: signal.raise_signal(signal.SIGTERM))
     with pytest.raises(SystemExit) as end:
         run(["train", "demo-defualt", "--out", "nowhere"])
@@ -162,7 +162,7 @@ def test_the_others_wait_for_the_first_and_end_with_the_same_code(monkeypatch, c
 
 def test_trouble_of_one_process_alone_is_told_after_a_while(monkeypatch, capsys):
     monkeypatch.setenv("RANK", "1")
-    monkeypatch.setattr("divaug.cli.signals._GRACE", 0.01)
+    monkeypatch.setattr("divaug.lab.cli.signals._GRACE", 0.01)
     with pytest.raises(SystemExit) as end:
         run(["train", "demo-defualt", "--out", "nowhere"])
     assert end.value.code == 2

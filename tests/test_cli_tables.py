@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from divaug.cli import app, console
-from divaug.cli.narrow import fold_table
-from divaug.operations.listing import magnitude_table
-from divaug.recipes import RECIPES
-from divaug.tables import BEHIND, Table
+from divaug.lab.cli import app, console
+from divaug.lab.cli.narrow import fold_table
+from divaug.lab.listing import magnitude_table
+from divaug.lab.recipes import RECIPES
+from divaug.lab.tables import BEHIND, Table
 
 WORDS = st.text("abcdef-", min_size=1, max_size=9)
 TEXTS = st.lists(WORDS, max_size=6).map(" ".join)

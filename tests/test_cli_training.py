@@ -21,13 +21,15 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import divaug
-from divaug import demonstration, score, training
-from divaug.cli import app, run
-from divaug.figures import choosing
-from divaug.figures.run_network import run_network
-from divaug.recipes import RECIPES, override, recipe
-from divaug.training import checkpoints, train
-from divaug.training.runs import read_metrics, read_recipe
+from divaug import score
+from divaug.lab import demo as demonstration
+from divaug.lab import train as training
+from divaug.lab.cli import app, run
+from divaug.lab.figures import choosing
+from divaug.lab.figures.run_network import run_network
+from divaug.lab.recipes import RECIPES, override, recipe
+from divaug.lab.train import checkpoints, train
+from divaug.lab.train.runs import read_metrics, read_recipe
 from tests.test_cli import refusal
 from tests.training_helpers import StopAfter, toy_data
 
@@ -172,7 +174,7 @@ def test_where_the_results_go_is_looked_at_before_the_work(capsys, finished, tmp
     def forbidden(*_, **__):
         raise AssertionError("measured, with nowhere to write to")
 
-    monkeypatch.setattr("divaug.measuring.measure", forbidden)
+    monkeypatch.setattr("divaug.lab.measure.measure", forbidden)
     (tmp_path / "file").touch()
     for path in (tmp_path, tmp_path / "file" / "below.json"):
         code, lines = refusal(capsys, "measure", finished[0], "--json", path, "--device", "cpu")
@@ -188,7 +190,7 @@ def test_results_that_do_not_fit_on_the_disk_name_their_file(
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("divaug.training.files.os.fsync", full)
+    monkeypatch.setattr("divaug.lab.train.files.os.fsync", full)
     path = tmp_path / "result"
     if old:
         path.write_text(old)
@@ -208,7 +210,7 @@ def test_results_that_do_not_fit_on_the_disk_name_their_file(
 
 
 def test_results_can_go_to_a_pipe(tmp_path):
-    from divaug.training.files import replace_text
+    from divaug.lab.train.files import replace_text
 
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -232,7 +234,7 @@ def test_recipes_can_be_listed_and_filtered():
 
 
 def test_recipes_are_drawn_as_a_table_on_a_terminal(monkeypatch, capsys):
-    from divaug.cli import console
+    from divaug.lab.cli import console
 
     monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
@@ -588,7 +590,7 @@ def test_a_demo_that_is_refused_writes_nothing(capsys, tmp_path, change):
 
 
 def test_bench_step_prints_and_writes_its_cases(monkeypatch, tmp_path):
-    from divaug.benchmarks import step as benchmark
+    from divaug.lab.bench import step as benchmark
     from tests.training_helpers import toy_recipe
 
     ready = benchmark.ready

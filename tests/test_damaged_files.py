@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from divaug import datasets
-from divaug.datasets import STATISTICS
-from divaug.datasets import _decode as decoding
-from divaug.datasets._decode import decode
-from divaug.datasets._readable import require_readable
-from divaug.training.data import unlabelled_images
+from divaug.lab import datasets
+from divaug.lab.datasets import STATISTICS
+from divaug.lab.datasets import _decode as decoding
+from divaug.lab.datasets._decode import decode
+from divaug.lab.datasets._readable import require_readable
+from divaug.lab.train.data import unlabelled_images
 from tests.dataset_files import write_images
 
 RNG = np.random.default_rng(5)
@@ -67,7 +67,9 @@ def test_of_many_files_jpeg_and_png_are_not_decoded(tmp_path, monkeypatch):
     for kind in ("png", "jpeg", "bmp"):
         (tmp_path / f"one.{kind}").write_bytes(picture(kind))
     decoded = []
-    monkeypatch.setattr("divaug.datasets._readable.decode", lambda path, **_: decoded.append(path))
+    monkeypatch.setattr(
+        "divaug.lab.datasets._readable.decode", lambda path, **_: decoded.append(path)
+    )
     paths = [str(path) for path in sorted(tmp_path.iterdir())]
     require_readable(paths, max_decoded=2)
     assert decoded == [str(tmp_path / "one.bmp")]

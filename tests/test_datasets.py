@@ -20,13 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from divaug import datasets
-from divaug.datasets import Dataset, _image_files, order
-from divaug.datasets._decode import decode
-from divaug.datasets._idx import read_idx
-from divaug.datasets._matfile import read_mat
-from divaug.datasets._sources import FourFiles, TwoFiles
-from divaug.datasets._unpickle import unpickle
+from divaug.lab import datasets
+from divaug.lab.datasets import Dataset, _image_files, order
+from divaug.lab.datasets._decode import decode
+from divaug.lab.datasets._idx import read_idx
+from divaug.lab.datasets._matfile import read_mat
+from divaug.lab.datasets._sources import FourFiles, TwoFiles
+from divaug.lab.datasets._unpickle import unpickle
 from tests.dataset_files import (
     cifar_batch,
     idx_gz,
@@ -223,7 +223,7 @@ def test_statistics_are_numpys(monkeypatch):
     images = images.astype(np.uint8)
     expected = (images / 255).mean((0, 2, 3)), (images / 255).std((0, 2, 3))
     for chunk_pixels in (1, 1000, 1 << 24):
-        monkeypatch.setattr("divaug.datasets._statistics._CHUNK_PIXELS", chunk_pixels)
+        monkeypatch.setattr("divaug.lab.datasets._statistics._CHUNK_PIXELS", chunk_pixels)
         found = datasets.channel_statistics(torch.from_numpy(images))
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
@@ -445,7 +445,7 @@ def test_damaged_mat_is_named(case, tmp_path):
 
 def test_mat_bomb_is_refused(tmp_path, monkeypatch):
     (tmp_path / "file.mat").write_bytes(mat(True, X=np.zeros(100_000, np.uint8)))
-    monkeypatch.setattr("divaug.datasets._matfile._MAX_BYTES", 50_000)
+    monkeypatch.setattr("divaug.lab.datasets._matfile._MAX_BYTES", 50_000)
     with pytest.raises(ValueError, match="more than 50000 bytes"):
         read_mat(tmp_path / "file.mat")
 
@@ -500,12 +500,12 @@ def test_damaged_idx_is_named(case, tmp_path):
 
 
 def test_shipped_data_is_what_was_made():
-    file = package_files("divaug.datasets") / "data" / "fashion_mnist_small.npz"
+    file = package_files("divaug.lab.datasets") / "data" / "fashion_mnist_small.npz"
     data = file.read_bytes()
     assert len(data) <= 3_000_000
     known = "a728675ad4414333c3ab069a5e0e80d65b63e4fe97247857568c4b6d1a3eb1fb"
     assert hashlib.sha256(data).hexdigest() == known
-    licence = package_files("divaug.datasets") / "data" / "LICENSE-fashion-mnist.txt"
+    licence = package_files("divaug.lab.datasets") / "data" / "LICENSE-fashion-mnist.txt"
     assert "Permission is hereby granted" in licence.read_text()
 
 

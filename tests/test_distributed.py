@@ -14,10 +14,10 @@ import pytest
 import torch
 
 import divaug
-from divaug.training import checkpoints, train
-from divaug.training.distributed import Processes, joined, wanted
-from divaug.training.progress import Silent
-from divaug.training.runs import read_metrics
+from divaug.lab.train import checkpoints, train
+from divaug.lab.train.distributed import Processes, joined, wanted
+from divaug.lab.train.progress import Silent
+from divaug.lab.train.runs import read_metrics
 from tests.dataset_files import write_images
 from tests.training_helpers import PlainEntry, same_story, toy_data, toy_recipe
 
@@ -29,8 +29,8 @@ sys.path.insert(0, {root!r})
 torch.set_num_threads(1)
 import divaug.views
 from divaug import plugin
-from divaug.training import train
-from divaug.training.progress import Silent
+from divaug.lab.train import train
+from divaug.lab.train.progress import Silent
 from tests.training_helpers import PlainEntry, toy_data, toy_recipe
 
 batches = []
@@ -107,10 +107,10 @@ SHAKING = """
 import os, sys, torch
 sys.path.insert(0, {root!r})
 torch.set_num_threads(1)
-from divaug.models.shaking import ShakeNoise
-from divaug.training import Hardware, train
-from divaug.training.assembly import assemble
-from divaug.training.distributed import joined, wanted
+from divaug.lab.models.shaking import ShakeNoise
+from divaug.lab.train import Hardware, train
+from divaug.lab.train.assembly import assemble
+from divaug.lab.train.distributed import joined, wanted
 from tests.training_helpers import toy_data, toy_recipe
 
 processes = wanted()
@@ -139,17 +139,17 @@ STREAMING = """
 import sys, torch
 sys.path.insert(0, {root!r})
 torch.set_num_threads(1)
-import divaug.augmenters
+import divaug.lab.methods
 from divaug import policies
-from divaug.datasets import image_files
+from divaug.lab.datasets import image_files
 from divaug.operations import OPERATIONS
-from divaug.training import Hardware
-from divaug.training.assembly import assemble
-from divaug.training.distributed import joined, wanted
+from divaug.lab.train import Hardware
+from divaug.lab.train.assembly import assemble
+from divaug.lab.train.distributed import joined, wanted
 from tests.training_helpers import toy_recipe
 
 absent = tuple(name for name in OPERATIONS if name != "SamplePairing")
-divaug.augmenters.Uniform = lambda space: policies.Uniform(space, exclude=absent)
+divaug.lab.methods.Uniform = lambda space: policies.Uniform(space, exclude=absent)
 processes = wanted()
 device = torch.device("cpu")
 with joined(processes, device):
@@ -298,8 +298,8 @@ SEMI = """
 import sys, torch
 sys.path.insert(0, {root!r})
 torch.set_num_threads(1)
-from divaug.training import train
-from divaug.training.progress import Silent
+from divaug.lab.train import train
+from divaug.lab.train.progress import Silent
 from tests.test_semi_supervised import semi_recipe
 from tests.training_helpers import PlainEntry, toy_data
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from divaug.datasets._download import RemoteFile, fetch, verify
-from divaug.datasets._progress import console_progress
+from divaug.lab.datasets._download import RemoteFile, fetch, verify
+from divaug.lab.datasets._progress import console_progress
 from tests.dataset_files import checksum
 
 CONTENT = bytes(range(256)) * 10_000

@@ -12,21 +12,21 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from divaug import models, ways
-from divaug.choices import SETTLED
-from divaug.cli import app
-from divaug.examining import SPACES, examine, examine_run
 from divaug.expansion import expand
+from divaug.lab import models, ways
+from divaug.lab.choices import SETTLED
+from divaug.lab.cli import app
+from divaug.lab.examine import SPACES, examine, examine_run
+from divaug.lab.reproduce.examination import ExamineJob
+from divaug.lab.reproduce.formats import from_text
+from divaug.lab.reproduce.store import Store, read_store
+from divaug.lab.train import Hardware, train
+from divaug.lab.train.data import default_of
+from divaug.lab.train.opening import open_run
+from divaug.lab.train.progress import Silent
+from divaug.lab.ways import BATCH, JUDGE, WAYS
 from divaug.policies import Uniform
-from divaug.reproduction.examination import ExamineJob
-from divaug.reproduction.formats import from_text
-from divaug.reproduction.store import Store, read_store
 from divaug.selection import METHODS, select
-from divaug.training import Hardware, train
-from divaug.training.data import default_of
-from divaug.training.opening import open_run
-from divaug.training.progress import Silent
-from divaug.ways import BATCH, JUDGE, WAYS
 from tests.training_helpers import toy_data, toy_recipe
 
 CPU = torch.device("cpu")
@@ -432,7 +432,7 @@ def test_a_folder_that_cannot_hold_records_is_refused_before_any_work(run, tmp_p
     def forbidden(*_args, **_more):
         raise AssertionError("examined, with nowhere to write to")
 
-    monkeypatch.setattr("divaug.examining.examine", forbidden)
+    monkeypatch.setattr("divaug.lab.examine.examine", forbidden)
     blocked = tmp_path / "file"
     blocked.write_text("")
     result = call("examine", run[0], "--results", blocked, "--device", "cpu")

@@ -10,11 +10,28 @@ from PIL import Image
 
 from divaug import expand, score, select, variance_diversity
 from divaug.default_augmentation import cifar10, plain
-from divaug.figures.candidates import CELL, FRAME, GAP, KEPT, MARGIN, ROW, TITLE, draw_candidates
-from divaug.figures.canvas import Page, fit, fit_square, read_image, resize, to_picture, to_tensor
-from divaug.figures.choosing import choose, untrained_network
-from divaug.figures.magnitudes import draw_magnitudes, signed_magnitudes
-from divaug.figures.scene import DAY, NIGHT, scene
+from divaug.lab.figures.candidates import (
+    CELL,
+    FRAME,
+    GAP,
+    KEPT,
+    MARGIN,
+    ROW,
+    TITLE,
+    draw_candidates,
+)
+from divaug.lab.figures.canvas import (
+    Page,
+    fit,
+    fit_square,
+    read_image,
+    resize,
+    to_picture,
+    to_tensor,
+)
+from divaug.lab.figures.choosing import choose, untrained_network
+from divaug.lab.figures.magnitudes import draw_magnitudes, signed_magnitudes
+from divaug.lab.figures.scene import DAY, NIGHT, scene
 from divaug.operations import apply
 from divaug.policies import Uniform
 
@@ -95,7 +112,7 @@ def test_numbers_of_no_known_range_are_refused(dtype, kind, tmp_path):
 
 
 def test_huge_pictures_are_refused_before_they_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("divaug.datasets._decode.MAX_PIXELS", 99)
+    monkeypatch.setattr("divaug.lab.datasets._decode.MAX_PIXELS", 99)
     Image.new("L", (10, 10)).save(tmp_path / "a.png")
     with pytest.raises(ValueError, match=r"a\.png has 10×10 pixels, more than 99"):
         read_image(tmp_path / "a.png")

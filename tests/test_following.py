@@ -13,15 +13,16 @@ from PIL import Image
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from divaug import DivAug, expand, follow, following, policies
-from divaug.augmenters import Settings, Views, build
-from divaug.benchmarks.device import waits_forbidden
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
+from divaug.lab.bench.device import waits_forbidden
+from divaug.lab.methods import Settings, build
 from divaug.operations import OPERATIONS, Operation
 from divaug.operations.magnitude import Range
 from divaug.operations.nearest import pick
 from divaug.operations.table import TABLE
 from divaug.photometric import Photometric
 from divaug.randomness import Stream
+from divaug.views import Views
 from tests.reference import samples
 from tests.reference.interpreter import run_interpreted
 from tests.reference.pillow_operations import from_pillow, pillow_apply, to_pillow

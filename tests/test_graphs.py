@@ -5,11 +5,11 @@ from contextlib import contextmanager, nullcontext
 import pytest
 import torch
 
-from divaug.training import Hardware, graphs
-from divaug.training.assembly import assemble
-from divaug.training.distributed import Processes
-from divaug.training.graphs import GraphedStep, run_of, state_of
-from divaug.training.step import Step
+from divaug.lab.train import Hardware, graphs
+from divaug.lab.train.assembly import assemble
+from divaug.lab.train.distributed import Processes
+from divaug.lab.train.graphs import GraphedStep, run_of, state_of
+from divaug.lab.train.step import Step
 from tests.training_helpers import toy_data, toy_recipe
 
 

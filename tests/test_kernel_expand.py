@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from divaug import DivAug, expand, kernels, operations, policies, replay, select
-from divaug.benchmarks.device import no_waits
 from divaug.default_augmentation import cifar10, imagenet
+from divaug.lab.bench.device import no_waits
 from tests.reference import kernel_cases
 from tests.reference.interpreter import run_interpreted
 from tests.reference.poison import PATTERN, poisoned_memory

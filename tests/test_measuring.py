@@ -8,15 +8,16 @@ import torch
 import torch.nn.functional as F
 from typer.testing import CliRunner
 
-from divaug import augmenters, models
-from divaug.augmenters import AUGMENTERS, SCHEDULES, Settings
-from divaug.cli import app
 from divaug.diversity import upper_bound
-from divaug.measuring import measure, measure_run, measured_epochs
-from divaug.training import Hardware, checkpoints, train
-from divaug.training.data import default_of
-from divaug.training.opening import open_run
-from divaug.training.progress import Silent
+from divaug.lab import methods as augmenters
+from divaug.lab import models
+from divaug.lab.cli import app
+from divaug.lab.measure import measure, measure_run, measured_epochs
+from divaug.lab.methods import AUGMENTERS, SCHEDULES, Settings
+from divaug.lab.train import Hardware, checkpoints, train
+from divaug.lab.train.data import default_of
+from divaug.lab.train.opening import open_run
+from divaug.lab.train.progress import Silent
 from tests.training_helpers import Counting, toy_data, toy_recipe
 
 CPU = Hardware(torch.device("cpu"))

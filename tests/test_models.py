@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from divaug.models import MODELS, build
-from divaug.models.pyramidnet import PyramidNet, PyramidUnit
-from divaug.models.resnet import ResNet
-from divaug.models.shake_shake import ShakeShake, ShiftedShortcut
-from divaug.models.wide_resnet import WideBlock, WideResNet
+from divaug.lab.models import MODELS, build
+from divaug.lab.models.pyramidnet import PyramidNet, PyramidUnit
+from divaug.lab.models.resnet import ResNet
+from divaug.lab.models.shake_shake import ShakeShake, ShiftedShortcut
+from divaug.lab.models.wide_resnet import WideBlock, WideResNet
 
 # The published counts for CIFAR-10 and CIFAR-100. For Wide-ResNet they are given without
 # convolution biases for CIFAR-10 only; 90 more classes add 90 * (64 * k + 1) parameters.

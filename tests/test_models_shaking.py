@@ -10,10 +10,10 @@ import pytest
 import torch
 from scipy import stats
 
-from divaug.models import build, seed_noise
-from divaug.models.pyramidnet import PyramidNet, shake_drop
-from divaug.models.shake_shake import ShakeShake, shake_shake
-from divaug.models.shaking import ShakeNoise
+from divaug.lab.models import build, seed_noise
+from divaug.lab.models.pyramidnet import PyramidNet, shake_drop
+from divaug.lab.models.shake_shake import ShakeShake, shake_shake
+from divaug.lab.models.shaking import ShakeNoise
 
 
 def noise_of(layers, draws, batch_size, seed=0):

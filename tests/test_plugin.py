@@ -21,10 +21,10 @@ from divaug import (
     select,
     variance_diversity,
 )
-from divaug.augmenters import Views
 from divaug.operations import OPERATIONS
 from divaug.replaying import replay
 from divaug.selection import METHODS
+from divaug.views import Views
 from tests.reference import samples, two_processes
 from tests.reference.no_waiting import NoWaiting
 from tests.reference.small_models import network, same, state

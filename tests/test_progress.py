@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import divaug
-from divaug.recipes import override, recipe
-from divaug.training.distributed import Processes
-from divaug.training.meters import Averages
-from divaug.training.progress import Bars, Lines, Silent, reporter_for
-from divaug.training.runs import read_metrics, read_result
-from divaug.training.voice import Voice
+from divaug.lab.recipes import override, recipe
+from divaug.lab.train.distributed import Processes
+from divaug.lab.train.meters import Averages
+from divaug.lab.train.progress import Bars, Lines, Silent, reporter_for
+from divaug.lab.train.runs import read_metrics, read_result
+from divaug.lab.train.voice import Voice
 from tests.training_helpers import toy_recipe
 
 SOURCE = str(Path(divaug.__file__).parents[1])
@@ -156,8 +156,8 @@ def test_a_run_whose_reader_goes_away_comes_to_its_end(tmp_path):
 
 BROKEN = """
 import os, sys, time
-from divaug.training.meters import Averages
-from divaug.training.progress import {kind}
+from divaug.lab.train.meters import Averages
+from divaug.lab.train.progress import {kind}
 from tests.training_helpers import toy_recipe
 
 read, write = os.pipe()

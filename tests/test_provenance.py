@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from divaug import augmenters
-from divaug.augmenters import Settings
-from divaug.cli import run as command
-from divaug.datasets import (
+from divaug.lab import methods as augmenters
+from divaug.lab.cli import run as command
+from divaug.lab.datasets import (
     MAX_PARTNERS,
     DataIdentity,
     identify,
@@ -19,19 +18,20 @@ from divaug.datasets import (
     image_folder,
     partners,
 )
-from divaug.datasets._decode import decode
-from divaug.examining import examine_run
-from divaug.measuring import measure, measure_run
-from divaug.models import build
-from divaug.reporting.choosing import choose_candidates
-from divaug.reporting.reading import read_run
-from divaug.training import Hardware, train
-from divaug.training.assembly import STREAMED_SIZE
-from divaug.training.data import default_of, load_data
-from divaug.training.opening import _check_names, open_run
-from divaug.training.progress import Silent
-from divaug.training.provenance import DataRecord, read_data_record
-from divaug.training.runs import read_metrics
+from divaug.lab.datasets._decode import decode
+from divaug.lab.examine import examine_run
+from divaug.lab.measure import measure, measure_run
+from divaug.lab.methods import Settings
+from divaug.lab.models import build
+from divaug.lab.report.choosing import choose_candidates
+from divaug.lab.report.reading import read_run
+from divaug.lab.train import Hardware, train
+from divaug.lab.train.assembly import STREAMED_SIZE
+from divaug.lab.train.data import default_of, load_data
+from divaug.lab.train.opening import _check_names, open_run
+from divaug.lab.train.progress import Silent
+from divaug.lab.train.provenance import DataRecord, read_data_record
+from divaug.lab.train.runs import read_metrics
 from tests.dataset_files import write_images
 from tests.training_helpers import StopAfter, toy_data, toy_recipe
 
@@ -420,7 +420,7 @@ def test_partners_are_the_images_themselves_or_a_part_drawn_by_the_seed(photos, 
     every = torch.stack([decode(path, size=16) for path in files.paths])
     assert len(files) < MAX_PARTNERS
     assert torch.equal(partners(files, size=16, seed=5), every)
-    monkeypatch.setattr("divaug.datasets._partners.MAX_PARTNERS", 6)
+    monkeypatch.setattr("divaug.lab.datasets._partners.MAX_PARTNERS", 6)
     few = partners(files, size=16, seed=5)
     assert torch.equal(few, partners(files, size=16, seed=5, num_workers=2))
     places = [(every == one).flatten(1).all(1).nonzero().item() for one in few]

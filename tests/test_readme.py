@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tools import update_docs
 
-from divaug.reproduction import TARGETS, Options
-from divaug.reproduction.page import render
-from divaug.reproduction.store import read_store, save
-from divaug.reproduction.writing import markdown
+from divaug.lab.reproduce import TARGETS, Options
+from divaug.lab.reproduce.page import render
+from divaug.lab.reproduce.store import read_store, save
+from divaug.lab.reproduce.writing import markdown
 from tests.reproduction_helpers import made_run, made_semi_run
 
 ROOT = Path(__file__).resolve().parent.parent

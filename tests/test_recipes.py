@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from divaug import models, recipes
-from divaug.augmenters import AUGMENTERS
-from divaug.datasets import Dataset, Files, ImageFiles, image_files
-from divaug.recipes import RECIPES, ROWS, Recipe, override, recipe
-from divaug.training import Hardware, evaluate, feeds
-from divaug.training.assembly import assemble
-from divaug.training.distributed import Processes
-from divaug.training.schedules import rate_at
+from divaug.lab import models, recipes
+from divaug.lab.datasets import Dataset, Files, ImageFiles, image_files
+from divaug.lab.methods import AUGMENTERS
+from divaug.lab.recipes import RECIPES, ROWS, Recipe, override, recipe
+from divaug.lab.train import Hardware, evaluate, feeds
+from divaug.lab.train.assembly import assemble
+from divaug.lab.train.distributed import Processes
+from divaug.lab.train.schedules import rate_at
 
 BASE = recipe("cifar10-wide-resnet-40-2-divaug")
 CLASSES = {"cifar10": 10, "cifar100": 100, "svhn": 10, "imagenet": 1000}

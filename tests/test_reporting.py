@@ -17,24 +17,24 @@ import pytest
 import torch
 from PIL import Image
 
-from divaug import datasets
-from divaug.cli import run as command
-from divaug.datasets import Dataset
 from divaug.diversity import variance_diversity
-from divaug.reporting import read_run, write_report
-from divaug.reporting.choosing import choose_candidates
-from divaug.reporting.labels import labels_of
-from divaug.reporting.operations import shares
-from divaug.reporting.plots import COLORS
-from divaug.reporting.seeds import seeds_table
-from divaug.reporting.table import MISSING, runs_table, to_csv
-from divaug.tables import Table
-from divaug.training import Hardware, train
-from divaug.training.assembly import build_augmenter
-from divaug.training.data import default_of
-from divaug.training.opening import open_run
-from divaug.training.progress import Silent
-from divaug.training.splits import Split
+from divaug.lab import datasets
+from divaug.lab.cli import run as command
+from divaug.lab.datasets import Dataset
+from divaug.lab.report import read_run, write_report
+from divaug.lab.report.choosing import choose_candidates
+from divaug.lab.report.labels import labels_of
+from divaug.lab.report.operations import shares
+from divaug.lab.report.plots import COLORS
+from divaug.lab.report.seeds import seeds_table
+from divaug.lab.report.table import MISSING, runs_table, to_csv
+from divaug.lab.tables import Table
+from divaug.lab.train import Hardware, train
+from divaug.lab.train.assembly import build_augmenter
+from divaug.lab.train.data import default_of
+from divaug.lab.train.opening import open_run
+from divaug.lab.train.progress import Silent
+from divaug.lab.train.splits import Split
 from tests.browser import NAMES, Browser, find_browser
 from tests.training_helpers import toy_data, toy_recipe
 

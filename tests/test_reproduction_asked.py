@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from divaug.reproduction.asked_network import AskedNetwork, read_asked_network
-from divaug.reproduction.formats import from_text, to_text
-from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
-from divaug.reproduction.records import MeasurementRecord
-from divaug.training import checkpoints
-from divaug.training.checkpoints import Checkpoint
+from divaug.lab.reproduce.asked_network import AskedNetwork, read_asked_network
+from divaug.lab.reproduce.formats import from_text, to_text
+from divaug.lab.reproduce.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
+from divaug.lab.reproduce.records import MeasurementRecord
+from divaug.lab.train import checkpoints
+from divaug.lab.train.checkpoints import Checkpoint
 from tests.reproduction_helpers import PLACE
 from tests.test_reproduction_records import MEASUREMENT
 from tests.test_reproduction_relations import outcome, run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from divaug.reproduction.dots import Values, dots
+from divaug.lab.reproduce.dots import Values, dots
 
 ROWS = (
     Values("default", [94.0, 96.0], 94.7),

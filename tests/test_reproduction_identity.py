@@ -6,9 +6,9 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
-from divaug.benchmarks.random_data import random_data
-from divaug.recipes import Recipe, recipe
-from divaug.reproduction.identity import (
+from divaug.lab.bench.random_data import random_data
+from divaug.lab.recipes import Recipe, recipe
+from divaug.lab.reproduce.identity import (
     cell_hash,
     cost_hash,
     examination_hash,
@@ -17,7 +17,7 @@ from divaug.reproduction.identity import (
     run_hash,
     step_hash,
 )
-from divaug.reproduction.options import (
+from divaug.lab.reproduce.options import (
     DEMO_ROW,
     PAPER_ROW,
     ROW_NAMES,
@@ -105,7 +105,7 @@ def test_every_row_has_a_recipe_and_a_known_size():
 
 
 def test_the_demo_row_has_the_shipped_data():
-    from divaug.datasets import shipped
+    from divaug.lab.datasets import shipped
 
     assert len(shipped().train_images) == TRAIN_IMAGES["fashion_mnist_small"]
     found = recipe_of(DEMO_ROW, "divaug", 0, Options())

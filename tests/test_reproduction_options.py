@@ -3,8 +3,8 @@
 import pytest
 from typer.testing import CliRunner
 
-from divaug.cli import app
-from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
+from divaug.lab.cli import app
+from divaug.lab.reproduce.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
 
 
 @pytest.mark.parametrize(

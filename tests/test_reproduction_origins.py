@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from divaug.measuring import Measurement
-from divaug.reproduction.options import PAPER_ROW, Options, recipe_of
-from divaug.reproduction.origins import origin
-from divaug.reproduction.outcomes import Outcome, provenance, runs_sheet
-from divaug.reproduction.page import render
-from divaug.reproduction.records import MeasurementRecord
-from divaug.reproduction.sheets import Column, Sheet
-from divaug.reproduction.store import Store
-from divaug.reproduction.targets import TARGETS
+from divaug.lab.measure import Measurement
+from divaug.lab.reproduce.options import PAPER_ROW, Options, recipe_of
+from divaug.lab.reproduce.origins import origin
+from divaug.lab.reproduce.outcomes import Outcome, provenance, runs_sheet
+from divaug.lab.reproduce.page import render
+from divaug.lab.reproduce.records import MeasurementRecord
+from divaug.lab.reproduce.sheets import Column, Sheet
+from divaug.lab.reproduce.store import Store
+from divaug.lab.reproduce.targets import TARGETS
 from tests.reproduction_helpers import PLACE, made_run
 
 GPU = PLACE | {"gpu": "Some GPU", "precision": "bfloat16", "python": "3.13"}

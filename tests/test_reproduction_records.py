@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from divaug.choices import Candidates, Choice
-from divaug.examining import Examination
-from divaug.measuring import Measurement
-from divaug.recipes import recipe
-from divaug.reproduction.examination_record import ExaminationRecord
-from divaug.reproduction.formats import from_text, to_text
-from divaug.reproduction.machines import portable
-from divaug.reproduction.measurement import MeasureJob
-from divaug.reproduction.records import CostRecord, MeasurementRecord
-from divaug.reproduction.store import read_store, save
+from divaug.lab.choices import Candidates, Choice
+from divaug.lab.examine import Examination
+from divaug.lab.measure import Measurement
+from divaug.lab.recipes import recipe
+from divaug.lab.reproduce.examination_record import ExaminationRecord
+from divaug.lab.reproduce.formats import from_text, to_text
+from divaug.lab.reproduce.machines import portable
+from divaug.lab.reproduce.measurement import MeasureJob
+from divaug.lab.reproduce.records import CostRecord, MeasurementRecord
+from divaug.lab.reproduce.store import read_store, save
 from tests.reproduction_helpers import DATA, PLACE, RECIPE, made_run
 
 MEASUREMENT = MeasurementRecord(

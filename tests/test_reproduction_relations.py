@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from divaug.reproduction.methods import ROTATIONS
-from divaug.reproduction.options import PAPER_ROW, Options, recipe_of
-from divaug.reproduction.records import MeasurementRecord
-from divaug.reproduction.sheets import NOT_RUN
-from divaug.reproduction.store import Store
-from divaug.reproduction.summaries import correlate_by_seed
-from divaug.reproduction.targets import TARGETS
-from divaug.reproduction.targets.measured import FIGURE_METHODS
+from divaug.lab.reproduce.methods import ROTATIONS
+from divaug.lab.reproduce.options import PAPER_ROW, Options, recipe_of
+from divaug.lab.reproduce.records import MeasurementRecord
+from divaug.lab.reproduce.sheets import NOT_RUN
+from divaug.lab.reproduce.store import Store
+from divaug.lab.reproduce.summaries import correlate_by_seed
+from divaug.lab.reproduce.targets import TARGETS
+from divaug.lab.reproduce.targets.measured import FIGURE_METHODS
 from tests.reproduction_helpers import PLACE, made_run, marks_of
 from tests.test_reproduction_records import MEASUREMENT
 

@@ -17,21 +17,21 @@ import pytest
 from PIL import Image
 
 import divaug
-from divaug.reproduction import running
-from divaug.reproduction.estimates import Estimator, list_jobs
-from divaug.reproduction.examination import ExamineJob
-from divaug.reproduction.jobs import TrainJob, begun
-from divaug.reproduction.measurement import MeasureJob
-from divaug.reproduction.networks import NetworkJob, with_networks
-from divaug.reproduction.options import DEMO_ROW, recipe_of
-from divaug.reproduction.reproduction import list_target, reproduce
-from divaug.reproduction.running import Tally, go_through
-from divaug.reproduction.store import Store, read_store
-from divaug.reproduction.targets import TARGETS
-from divaug.reproduction.watching import Watch
-from divaug.reproduction.work import End, Shelf, Work
-from divaug.training import checkpoints, train
-from divaug.training.interruption import Interruption
+from divaug.lab.reproduce import running
+from divaug.lab.reproduce.estimates import Estimator, list_jobs
+from divaug.lab.reproduce.examination import ExamineJob
+from divaug.lab.reproduce.jobs import TrainJob, begun
+from divaug.lab.reproduce.measurement import MeasureJob
+from divaug.lab.reproduce.networks import NetworkJob, with_networks
+from divaug.lab.reproduce.options import DEMO_ROW, recipe_of
+from divaug.lab.reproduce.reproduction import list_target, reproduce
+from divaug.lab.reproduce.running import Tally, go_through
+from divaug.lab.reproduce.store import Store, read_store
+from divaug.lab.reproduce.targets import TARGETS
+from divaug.lab.reproduce.watching import Watch
+from divaug.lab.reproduce.work import End, Shelf, Work
+from divaug.lab.train import checkpoints, train
+from divaug.lab.train.interruption import Interruption
 from tests.reproduction_helpers import OPTIONS, write_data
 
 
@@ -216,7 +216,7 @@ def test_a_start_beside_others_is_remembered_though_it_was_killed(work, monkeypa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("divaug.reproduction.jobs.train", killed)
+        patch.setattr("divaug.lab.reproduce.jobs.train", killed)
         with pytest.raises(KeyboardInterrupt):
             job.execute(replace(work, side_by_side=3, until=1.0), shelf)
     assert job.execute(work, shelf) is End.FINISHED
@@ -388,7 +388,7 @@ def test_an_older_checkpoint_is_not_taken_for_the_network_a_run_ended_with(work,
     """Killed between its last epoch and the tidying, then the last checkpoint is cut short."""
     job, shelf = job_of("none", checkpoint_every=1), Shelf(work.data)
     with monkeypatch.context() as patch:
-        patch.setattr("divaug.reproduction.jobs._trim", lambda *_: None)
+        patch.setattr("divaug.lab.reproduce.jobs._trim", lambda *_: None)
         assert job.execute(work, shelf) is End.FINISHED
     older, last = checkpoints.find(job.folder(work) / "checkpoints")
     assert job.has_network(work)
@@ -409,7 +409,7 @@ def test_an_older_checkpoint_is_not_taken_for_the_network_a_run_ended_with(work,
 def test_a_run_that_was_killed_after_its_last_epoch_is_tidied_up(work, monkeypatch):
     job, shelf = job_of("none", checkpoint_every=1), Shelf(work.data)
     with monkeypatch.context() as patch:
-        patch.setattr("divaug.reproduction.jobs._trim", lambda *_: None)
+        patch.setattr("divaug.lab.reproduce.jobs._trim", lambda *_: None)
         job.train(work, shelf)
     assert len(checkpoints.find(job.folder(work) / "checkpoints")) == 2
     assert job.execute(work, shelf) is End.FINISHED
@@ -620,7 +620,7 @@ def test_a_signal_that_comes_as_the_last_runs_end_is_not_forgotten(work, monkeyp
     """Before or after the list looks for signals, for the last time."""
     reached, code = [], End.FINISHED.code if late else -signal.SIGINT
     monkeypatch.setattr(
-        "divaug.reproduction.running._begin", lambda *_: Ending(reached, late, code)
+        "divaug.lab.reproduce.running._begin", lambda *_: Ending(reached, late, code)
     )
     lines, tally = [], Tally()
     jobs = [job_of("none", seed) for seed in range(2 if late else 3)]
@@ -655,8 +655,8 @@ class Saving:
 def test_runs_that_ctrl_c_reaches_by_itself_are_left_to_save(work, monkeypatch, own_group):
     """On Windows to terminate a process is to kill it."""
     asked, tally = [], Tally()
-    monkeypatch.setattr("divaug.reproduction.running._OWN_GROUP", own_group)
-    monkeypatch.setattr("divaug.reproduction.running._begin", lambda *_: Saving(asked))
+    monkeypatch.setattr("divaug.lab.reproduce.running._OWN_GROUP", own_group)
+    monkeypatch.setattr("divaug.lab.reproduce.running._begin", lambda *_: Saving(asked))
     go_through([job_of("none")], replace(work, side_by_side=2), tally)
     assert tally.end is End.SIGINT
     assert len(asked) == own_group
@@ -711,7 +711,7 @@ def test_a_folder_of_images_is_refused(tmp_path):
 )
 def test_a_record_names_the_sources_that_its_work_began_with(work, monkeypatch, module, work_of):
     """Measurements take minutes; a commit made meanwhile is not theirs."""
-    home = importlib.import_module(f"divaug.reproduction.{module}")
+    home = importlib.import_module(f"divaug.lab.reproduce.{module}")
     real_work, real_place, commit = getattr(home, work_of), home.environment, ["first"]
 
     def worked(*args, **kwargs):

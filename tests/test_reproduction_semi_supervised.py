@@ -11,19 +11,19 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from divaug.cli import app
-from divaug.recipes import FAMILIES, recipe, relabel
-from divaug.reproduction import TARGETS, Work, list_target, read_store, redraw, reproduce
-from divaug.reproduction.estimates import Estimator
-from divaug.reproduction.formats import from_text, to_text
-from divaug.reproduction.identity import cell_hash, split_mark
-from divaug.reproduction.jobs import TrainJob
-from divaug.reproduction.options import FEW_LABELS_ROWS, Options, recipe_of
-from divaug.reproduction.paper import semi_supervised
-from divaug.reproduction.sheets import NOT_RUN
-from divaug.reproduction.store import Store, save
-from divaug.reproduction.work import End, Shelf
-from divaug.training.splits import draw_split
+from divaug.lab.cli import app
+from divaug.lab.recipes import FAMILIES, recipe, relabel
+from divaug.lab.reproduce import TARGETS, Work, list_target, read_store, redraw, reproduce
+from divaug.lab.reproduce.estimates import Estimator
+from divaug.lab.reproduce.formats import from_text, to_text
+from divaug.lab.reproduce.identity import cell_hash, split_mark
+from divaug.lab.reproduce.jobs import TrainJob
+from divaug.lab.reproduce.options import FEW_LABELS_ROWS, Options, recipe_of
+from divaug.lab.reproduce.paper import semi_supervised
+from divaug.lab.reproduce.sheets import NOT_RUN
+from divaug.lab.reproduce.store import Store, save
+from divaug.lab.reproduce.work import End, Shelf
+from divaug.lab.train.splits import draw_split
 from tests.reproduction_helpers import FEW_LABELS, made_run, made_semi_run, write_data
 
 NAME = "semi-supervised"

@@ -11,14 +11,14 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from divaug.reporting.plots import COLORS
-from divaug.reproduction import TARGETS, paper
-from divaug.reproduction.drawing import _MARKERS, Line, lines
-from divaug.reproduction.methods import FEW_LABELS_BASE, METHODS, ROTATIONS, place_of
-from divaug.reproduction.options import PAPER_ROW, Options, recipe_of
-from divaug.reproduction.sheets import NOT_RUN, Absent, Column, Sheet, number, percent, rarely
-from divaug.reproduction.store import Store
-from divaug.reproduction.summaries import Summary, correlate, paired, summarize
+from divaug.lab.report.plots import COLORS
+from divaug.lab.reproduce import TARGETS, paper
+from divaug.lab.reproduce.drawing import _MARKERS, Line, lines
+from divaug.lab.reproduce.methods import FEW_LABELS_BASE, METHODS, ROTATIONS, place_of
+from divaug.lab.reproduce.options import PAPER_ROW, Options, recipe_of
+from divaug.lab.reproduce.sheets import NOT_RUN, Absent, Column, Sheet, number, percent, rarely
+from divaug.lab.reproduce.store import Store
+from divaug.lab.reproduce.summaries import Summary, correlate, paired, summarize
 from tests.reproduction_helpers import PLACE, made_run
 
 values = st.floats(-100, 100, allow_nan=False).map(lambda value: round(value, 3))

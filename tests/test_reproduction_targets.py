@@ -13,21 +13,21 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from divaug.choices import Candidates, Choice
-from divaug.cli import app
-from divaug.examining import Examination
-from divaug.reproduction import TARGETS, Work, list_target, read_store, redraw, reproduce
-from divaug.reproduction.estimates import STEP_FILE, Estimator
-from divaug.reproduction.examination_record import ExaminationRecord
-from divaug.reproduction.jobs import TrainJob
-from divaug.reproduction.methods import METHODS, RULES
-from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
-from divaug.reproduction.sheets import NOT_RUN
-from divaug.reproduction.store import Store, save
-from divaug.reproduction.summaries import Summary
-from divaug.reproduction.timing import this_machine
-from divaug.reproduction.writing import markdown
-from divaug.ways import WAYS
+from divaug.lab.choices import Candidates, Choice
+from divaug.lab.cli import app
+from divaug.lab.examine import Examination
+from divaug.lab.reproduce import TARGETS, Work, list_target, read_store, redraw, reproduce
+from divaug.lab.reproduce.estimates import STEP_FILE, Estimator
+from divaug.lab.reproduce.examination_record import ExaminationRecord
+from divaug.lab.reproduce.jobs import TrainJob
+from divaug.lab.reproduce.methods import METHODS, RULES
+from divaug.lab.reproduce.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
+from divaug.lab.reproduce.sheets import NOT_RUN
+from divaug.lab.reproduce.store import Store, save
+from divaug.lab.reproduce.summaries import Summary
+from divaug.lab.reproduce.timing import this_machine
+from divaug.lab.reproduce.writing import markdown
+from divaug.lab.ways import WAYS
 from tests.reproduction_helpers import FEW_LABELS, OPTIONS, made_run, write_data
 
 # Target → the methods run here; all others are shown as not run.

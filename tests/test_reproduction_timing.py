@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 import torch
 
-from divaug.reproduction import list_target, timing
-from divaug.reproduction.batches import TimeJob
-from divaug.reproduction.durations import durations_sheet
-from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, TRAIN_IMAGES, Options, recipe_of
-from divaug.reproduction.records import CostRecord
-from divaug.reproduction.store import Store, read_store, save
-from divaug.reproduction.targets import TARGETS
-from divaug.reproduction.targets.equal_epochs import COMPARED, epochs_at_equal_cost
-from divaug.reproduction.work import End, Shelf, Work
-from divaug.training.hardware import Hardware
+from divaug.lab.reproduce import list_target, timing
+from divaug.lab.reproduce.batches import TimeJob
+from divaug.lab.reproduce.durations import durations_sheet
+from divaug.lab.reproduce.options import DEMO_ROW, PAPER_ROW, TRAIN_IMAGES, Options, recipe_of
+from divaug.lab.reproduce.records import CostRecord
+from divaug.lab.reproduce.store import Store, read_store, save
+from divaug.lab.reproduce.targets import TARGETS
+from divaug.lab.reproduce.targets.equal_epochs import COMPARED, epochs_at_equal_cost
+from divaug.lab.reproduce.work import End, Shelf, Work
+from divaug.lab.train.hardware import Hardware
 from tests.reproduction_helpers import OPTIONS, PLACE, made_run
 
 WHERE = PLACE | {"python": "3.13", "packages": {"torch": "2.11", "divaug": "1"}}
@@ -454,10 +454,10 @@ def test_a_list_of_steps_is_timed_in_a_batch_and_goes_on_with_its_base(job, tmp_
         may_begin = property(lambda _: limit[0] > 0)
 
     batches = iter("12")
-    monkeypatch.setattr("divaug.reproduction.batches.time_step", pretended)
-    monkeypatch.setattr("divaug.reproduction.batches.new_batch", lambda: next(batches))
+    monkeypatch.setattr("divaug.lab.reproduce.batches.time_step", pretended)
+    monkeypatch.setattr("divaug.lab.reproduce.batches.new_batch", lambda: next(batches))
     monkeypatch.setattr(
-        "divaug.reproduction.batches.ready", lambda one, *_, **__: f"ready {one.name}"
+        "divaug.lab.reproduce.batches.ready", lambda one, *_, **__: f"ready {one.name}"
     )
     work = Hurried(tmp_path / "runs", tmp_path / "results", None, "cpu")
     assert job.execute(work, Shelf(None)) is End.TIME_UP

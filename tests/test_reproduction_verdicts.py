@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from divaug.reproduction.methods import RULES
-from divaug.reproduction.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
-from divaug.reproduction.records import MeasurementRecord
-from divaug.reproduction.store import Store
-from divaug.reproduction.summaries import Correlation, Summary, summarize
-from divaug.reproduction.targets import TARGETS
-from divaug.reproduction.targets.evolution import RISING, beyond_chance
-from divaug.reproduction.targets.measured import GAIN, VARIANCE, VIEWS, Seen
-from divaug.reproduction.targets.relations import correlations_sheet
-from divaug.reproduction.verdicts import (
+from divaug.lab.reproduce.methods import RULES
+from divaug.lab.reproduce.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
+from divaug.lab.reproduce.records import MeasurementRecord
+from divaug.lab.reproduce.store import Store
+from divaug.lab.reproduce.summaries import Correlation, Summary, summarize
+from divaug.lab.reproduce.targets import TARGETS
+from divaug.lab.reproduce.targets.evolution import RISING, beyond_chance
+from divaug.lab.reproduce.targets.measured import GAIN, VARIANCE, VIEWS, Seen
+from divaug.lab.reproduce.targets.relations import correlations_sheet
+from divaug.lab.reproduce.verdicts import (
     UNDECIDED,
     above,
     above_zero,

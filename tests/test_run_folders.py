@@ -14,10 +14,10 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import divaug
-from divaug.training import events, locks, places, train
-from divaug.training.locks import LOCK, Lock
-from divaug.training.progress import Silent
-from divaug.training.runs import read_metrics
+from divaug.lab.train import events, locks, places, train
+from divaug.lab.train.locks import LOCK, Lock
+from divaug.lab.train.progress import Silent
+from divaug.lab.train.runs import read_metrics
 from tests.training_helpers import StopAfter, same_story, toy_data, toy_recipe
 
 DATA = toy_data()
@@ -236,7 +236,7 @@ def test_a_place_where_no_folder_can_be_is_refused_before_the_work(
     def forbidden(*_, **__):
         raise AssertionError("data was read, with nowhere to write to")
 
-    monkeypatch.setattr("divaug.training.engine.resumed_data", forbidden)
+    monkeypatch.setattr("divaug.lab.train.engine.resumed_data", forbidden)
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(OSError, match=message):

@@ -7,11 +7,11 @@ import signal
 
 import pytest
 
-from divaug.training import checkpoints, evaluation, places, runs, train
-from divaug.training.clock import KINDS, Clock
-from divaug.training.places import HARMLESS
-from divaug.training.progress import Silent
-from divaug.training.runs import read_metrics, read_recipe, read_result
+from divaug.lab.train import checkpoints, evaluation, places, runs, train
+from divaug.lab.train.clock import KINDS, Clock
+from divaug.lab.train.places import HARMLESS
+from divaug.lab.train.progress import Silent
+from divaug.lab.train.runs import read_metrics, read_recipe, read_result
 from tests.training_helpers import StopAfter, same_story, toy_data, toy_recipe
 
 DATA = toy_data()
@@ -49,7 +49,7 @@ def test_a_signal_during_evaluation_stops_it_and_resuming_does_it_again(
     tmp_path, monkeypatch, number, checkpoint_every
 ):
     """In the first and in the last epoch, saved before the evaluation or because of the signal."""
-    monkeypatch.setattr("divaug.training.assembly._chunk_size", lambda *_: 5)
+    monkeypatch.setattr("divaug.lab.train.assembly._chunk_size", lambda *_: 5)
     recipe = toy_recipe(augmenter="divaug", checkpoint_every=checkpoint_every)
     whole = run(recipe, tmp_path / "whole")
     with monkeypatch.context() as patch:
@@ -127,7 +127,7 @@ def test_a_finished_run_is_left_alone(tmp_path):
 
 def test_the_clock_counts_each_moment_once(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("divaug.training.clock.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("divaug.lab.train.clock.time.perf_counter", lambda: now[0])
     clock = Clock()
     now[0] = 2.0
     clock.enter("training")

@@ -10,21 +10,22 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from divaug import expand, policies, recipes
-from divaug.datasets import ImageFiles
-from divaug.training import Hardware, checkpoints, graphs, train
-from divaug.training.assembly import assemble
-from divaug.training.averaging import Average
-from divaug.training.data import unlabelled_images
-from divaug.training.distributed import Processes
-from divaug.training.graphs import run_of, state_of
-from divaug.training.mixture import Role, mix, seed_of, visits
-from divaug.training.opening import open_run
-from divaug.training.progress import Silent
-from divaug.training.runs import read_metrics
-from divaug.training.schedules import rate_at, rates, warmup_steps
-from divaug.training.semi_step import SemiStep
-from divaug.training.splits import Split, choose_split, draw_split
+from divaug import expand, policies
+from divaug.lab import recipes
+from divaug.lab.datasets import ImageFiles
+from divaug.lab.train import Hardware, checkpoints, graphs, train
+from divaug.lab.train.assembly import assemble
+from divaug.lab.train.averaging import Average
+from divaug.lab.train.data import unlabelled_images
+from divaug.lab.train.distributed import Processes
+from divaug.lab.train.graphs import run_of, state_of
+from divaug.lab.train.mixture import Role, mix, seed_of, visits
+from divaug.lab.train.opening import open_run
+from divaug.lab.train.progress import Silent
+from divaug.lab.train.runs import read_metrics
+from divaug.lab.train.schedules import rate_at, rates, warmup_steps
+from divaug.lab.train.semi_step import SemiStep
+from divaug.lab.train.splits import Split, choose_split, draw_split
 from tests.reference.no_waiting import NoWaiting
 from tests.test_graphs import StandIn
 from tests.training_helpers import PlainEntry, StopAfter, same_story, toy_data, toy_recipe

@@ -6,12 +6,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from divaug import recipes
-from divaug.datasets import load
-from divaug.training import train
-from divaug.training.progress import Silent
-from divaug.training.runs import read_metrics
-from divaug.training.splits import draw_split
+from divaug.lab import recipes
+from divaug.lab.datasets import load
+from divaug.lab.train import train
+from divaug.lab.train.progress import Silent
+from divaug.lab.train.runs import read_metrics
+from divaug.lab.train.splits import draw_split
 from tests.training_helpers import toy_data
 
 CPU = torch.device("cpu")

@@ -6,13 +6,13 @@ import time
 import pytest
 import torch
 
-from divaug.training import train
-from divaug.training.distributed import Processes
-from divaug.training.meters import Meter
-from divaug.training.moments import Moment
-from divaug.training.progress import Silent
-from divaug.training.runs import read_metrics
-from divaug.training.step import SUMS, Step
+from divaug.lab.train import train
+from divaug.lab.train.distributed import Processes
+from divaug.lab.train.meters import Meter
+from divaug.lab.train.moments import Moment
+from divaug.lab.train.progress import Silent
+from divaug.lab.train.runs import read_metrics
+from divaug.lab.train.step import SUMS, Step
 from tests.training_helpers import StopAfter, toy_data, toy_recipe
 
 DATA = toy_data(num_train=25 * 8)
@@ -101,7 +101,7 @@ def sums_after(steps, device="cpu"):
 def test_a_step_that_was_not_timed_does_not_count(monkeypatch):
     """The first step of a start may be compiled: its images have no time, and are no speed."""
     now = [0.0]
-    monkeypatch.setattr("divaug.training.moments.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("divaug.lab.train.moments.time.perf_counter", lambda: now[0])
     meter = Meter(Processes(), torch.device("cpu"))
     bad = torch.tensor(math.inf, dtype=torch.float64)
     now[0] = 100.0

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from divaug.datasets import ImageStream, image_files, order
-from divaug.datasets._decode import decode
+from divaug.lab.datasets import ImageStream, image_files, order
+from divaug.lab.datasets._decode import decode
 from tests.dataset_files import write_images
 
 

@@ -18,20 +18,21 @@ import torch
 import torch.nn.functional as F
 
 import divaug
-from divaug import augmenters, models
-from divaug.augmenters import AUGMENTERS, Settings
-from divaug.datasets import order
-from divaug.measuring import measure_run
-from divaug.training import Hardware, checkpoints, train
-from divaug.training.assembly import assemble
-from divaug.training.data import default_of, load_data
-from divaug.training.distributed import Processes
-from divaug.training.evaluation import TestImages, evaluate
-from divaug.training.hardware import choose_device
-from divaug.training.optimization import SGD
-from divaug.training.progress import Silent
-from divaug.training.runs import read_metrics, read_recipe
-from divaug.training.schedules import rate_at
+from divaug.lab import methods as augmenters
+from divaug.lab import models
+from divaug.lab.datasets import order
+from divaug.lab.measure import measure_run
+from divaug.lab.methods import AUGMENTERS, Settings
+from divaug.lab.train import Hardware, checkpoints, train
+from divaug.lab.train.assembly import assemble
+from divaug.lab.train.data import default_of, load_data
+from divaug.lab.train.distributed import Processes
+from divaug.lab.train.evaluation import TestImages, evaluate
+from divaug.lab.train.hardware import choose_device
+from divaug.lab.train.optimization import SGD
+from divaug.lab.train.progress import Silent
+from divaug.lab.train.runs import read_metrics, read_recipe
+from divaug.lab.train.schedules import rate_at
 from tests.training_helpers import Counting, StopAfter, same_story, toy_data, toy_recipe
 
 CPU = Hardware(torch.device("cpu"))
@@ -198,8 +199,8 @@ SCRIPT = """
 import sys, torch
 sys.path.insert(0, {root!r})
 torch.set_num_threads(1)
-from divaug.training import train
-from divaug.training.progress import Lines
+from divaug.lab.train import train
+from divaug.lab.train.progress import Lines
 from tests.training_helpers import StopAfter, same_story, toy_data, toy_recipe
 
 result = train(
@@ -412,7 +413,7 @@ def test_a_compiled_network_is_evaluated_on_batches_of_one_shape(chunk):
 def test_evaluating_reuses_what_scoring_compiled(monkeypatch, dtype):
     """The same shape, dtype, layout and mode: after training nothing is compiled anew."""
     monkeypatch.setattr(
-        "divaug.training.assembly.compiled",
+        "divaug.lab.train.assembly.compiled",
         lambda network: torch.compile(network, dynamic=False, backend="eager"),
     )
     hardware = Hardware(torch.device("cpu"), dtype, compiled=True)

@@ -6,11 +6,11 @@ import signal
 import torch
 from torch import nn
 
-from divaug import models
-from divaug.datasets import Dataset
-from divaug.recipes import Recipe
-from divaug.training.progress import Silent
-from divaug.training.runs import read_metrics
+from divaug.lab import models
+from divaug.lab.datasets import Dataset
+from divaug.lab.recipes import Recipe
+from divaug.lab.train.progress import Silent
+from divaug.lab.train.runs import read_metrics
 
 SIDE = 16
 

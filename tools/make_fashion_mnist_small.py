@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from divaug.datasets import balanced_indices, fashion_mnist
+from divaug.lab.datasets import balanced_indices, fashion_mnist
 
 NUM_TRAIN, NUM_TEST, SEED = 3000, 1500, 0
-OUT = Path(__file__).parents[1] / "src/divaug/datasets/data/fashion_mnist_small.npz"
+OUT = Path(__file__).parents[1] / "src/divaug/lab/datasets/data/fashion_mnist_small.npz"
 
 
 def main(root: str, out: str | None = None) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
-from divaug.benchmarks import (
+from divaug.lab.bench import (
     expansion,
     operations_tables,
     selection,
@@ -21,16 +21,16 @@ from divaug.benchmarks import (
     semi_step,
     step,
 )
-from divaug.benchmarks.harness import read_result
-from divaug.operations.listing import magnitude_table
-from divaug.reporting.table import to_markdown
-from divaug.reproduction import TARGETS, Options, read_store
-from divaug.reproduction.durations import durations_sheet
-from divaug.reproduction.options import PAPER_ROW
-from divaug.reproduction.store import Store
-from divaug.reproduction.targets.supervised import brief_sheet
-from divaug.reproduction.writing import NOTHING, body
-from divaug.tables import Table
+from divaug.lab.bench.harness import read_result
+from divaug.lab.listing import magnitude_table
+from divaug.lab.report.table import to_markdown
+from divaug.lab.reproduce import TARGETS, Options, read_store
+from divaug.lab.reproduce.durations import durations_sheet
+from divaug.lab.reproduce.options import PAPER_ROW
+from divaug.lab.reproduce.store import Store
+from divaug.lab.reproduce.targets.supervised import brief_sheet
+from divaug.lab.reproduce.writing import NOTHING, body
+from divaug.lab.tables import Table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"

@@ -34,7 +34,7 @@ def _run() -> None:
             file=sys.stderr,
         )
         raise SystemExit(2)
-    from divaug.cli import run
+    from divaug.lab.cli import run
 
     try:
         run()

@@ -10,7 +10,7 @@ from torch.nn.parameter import is_lazy
 
 __all__ = ["keeping_buffers"]
 
-_KNOWN = ("torch.nn.", "divaug.models.")
+_KNOWN = ("torch.nn.", "divaug.lab.models.")
 
 
 @contextmanager

@@ -5,8 +5,8 @@ import copy
 import pytest
 import torch
 
-from divaug.examining import examine
-from divaug.ways import BATCH, JUDGE, WAYS
+from divaug.lab.examine import examine
+from divaug.lab.ways import BATCH, JUDGE, WAYS
 from tests.test_examining import DATA, DEFAULT, made_network
 
 pytestmark = pytest.mark.gpu

@@ -5,10 +5,11 @@ import copy
 import pytest
 import torch
 
-from divaug import augmenters, models
-from divaug.augmenters import AUGMENTERS, Settings
-from divaug.measuring import measure
-from divaug.training import Hardware
+from divaug.lab import methods as augmenters
+from divaug.lab import models
+from divaug.lab.measure import measure
+from divaug.lab.methods import AUGMENTERS, Settings
+from divaug.lab.train import Hardware
 from tests.test_measuring import DATA, DEFAULT
 
 pytestmark = pytest.mark.gpu

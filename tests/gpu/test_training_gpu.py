@@ -6,16 +6,16 @@ import time
 import pytest
 import torch
 
-from divaug.augmenters import AUGMENTERS
-from divaug.benchmarks.device import waits_forbidden
-from divaug.benchmarks.random_data import random_data
-from divaug.benchmarks.step import measure
-from divaug.recipes import override, recipe
-from divaug.training import Hardware, evaluate, train
-from divaug.training.assembly import assemble
-from divaug.training.distributed import Processes
-from divaug.training.graphs import GraphedStep, run_of, state_of
-from divaug.training.progress import Silent
+from divaug.lab.bench.device import waits_forbidden
+from divaug.lab.bench.random_data import random_data
+from divaug.lab.bench.step import measure
+from divaug.lab.methods import AUGMENTERS
+from divaug.lab.recipes import override, recipe
+from divaug.lab.train import Hardware, evaluate, train
+from divaug.lab.train.assembly import assemble
+from divaug.lab.train.distributed import Processes
+from divaug.lab.train.graphs import GraphedStep, run_of, state_of
+from divaug.lab.train.progress import Silent
 from tests.training_helpers import toy_data, toy_recipe
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]

@@ -16,7 +16,6 @@ from divaug import (
     DivAug,
     SubPolicies,
     affinity,
-    datasets,
     default_augmentation,
     expand,
     follow,
@@ -25,6 +24,7 @@ from divaug import (
     select,
 )
 from divaug.diversity import loss_diversity, variance_diversity
+from divaug.lab import datasets
 from divaug.policies import (
     PBA,
     AutoAugment,

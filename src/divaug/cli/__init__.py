@@ -1,5 +1,0 @@
-"""The command line: thin commands over the library. Nothing else imports this package."""
-
-from divaug.cli.app import app, run
-
-__all__ = ["app", "run"]

@@ -1,0 +1,1 @@
+"""The laboratory: data, networks, training, and the paper's tables and figures."""

@@ -1,0 +1,41 @@
+"""`divaug evaluate`: accuracy and loss of a trained network on the test images."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from divaug.lab.cli.options import Device, RunData
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="The folder of a run or a checkpoint.")],
+    data: RunData = None,
+    device: Device = None,
+) -> None:
+    """Evaluate a run's last checkpoint, or the checkpoint given, on the whole test set."""
+    from divaug.lab.train import Hardware
+    from divaug.lab.train import evaluate as score
+    from divaug.lab.train.assembly import set_to_test
+    from divaug.lab.train.distributed import Processes
+    from divaug.lab.train.opening import open_run
+
+    opened = open_run(run)
+
+    def say(line: str) -> None:
+        typer.echo(line, err=True)
+
+    for note in opened.notes:
+        say(note)
+    recipe = opened.recipe
+    hardware = Hardware.choose(device, recipe.precision, eager=True)
+    found = opened.data(data, say=say)
+    network = opened.network(found, hardware)
+    default = opened.default(found)
+    scores = score(network, set_to_test(recipe, found, hardware, Processes()), default, hardware)
+    typer.echo(
+        f"{opened.path}: test accuracy {scores.accuracy:.2%}  test loss {scores.loss:.4f}  "
+        f"({scores.images:,} images)"
+    )

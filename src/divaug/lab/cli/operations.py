@@ -1,0 +1,20 @@
+"""`divaug operations`: the table of operations and what their magnitudes mean."""
+
+from typing import Annotated
+
+import typer
+
+from divaug.lab.cli.console import show
+from divaug.lab.cli.options import Space, parse_size
+from divaug.lab.listing import magnitude_table
+
+__all__ = ["operations"]
+
+
+def operations(
+    space: Space = "paper",
+    size: Annotated[str, typer.Option(help="Size of the images, HEIGHTxWIDTH.")] = "32x32",
+) -> None:
+    """List the operations: unit, argument at five magnitudes, sign and source."""
+    height, width = parse_size(size)
+    show(magnitude_table(space, height, width))

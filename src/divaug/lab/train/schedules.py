@@ -1,0 +1,36 @@
+"""Learning rates: a warm-up, then a curve; a number for people, a tensor for the step."""
+
+import torch
+from torch import Tensor
+
+from divaug.lab.recipes import CURVES, Recipe
+
+__all__ = ["rate_at", "rates", "warmup_steps"]
+
+
+def warmup_steps(recipe: Recipe, total_steps: int) -> int:
+    """How many steps the learning rate rises for."""
+    return round(recipe.warmup * total_steps)
+
+
+def rates(recipe: Recipe, step: Tensor, total_steps: int) -> Tensor:
+    """The learning rate of steps, float64, by operations on the device alone."""
+    rise = warmup_steps(recipe, total_steps)
+    now = step.double()
+    left = (now - rise).clamp(min=0) / max(1, total_steps - rise)
+    curve = recipe.learning_rate * CURVES[recipe.schedule](left)
+    if not rise:
+        return curve
+    climb = (recipe.learning_rate - recipe.warmup_rate) / rise
+    return torch.where(now < rise, recipe.warmup_rate + climb * now, curve)
+
+
+def rate_at(recipe: Recipe, step: int, total_steps: int) -> float:
+    """The learning rate of a step, for people.
+
+    Example:
+        >>> from divaug.lab.recipes import recipe
+        >>> [round(rate_at(recipe("demo-default"), step, 4), 6) for step in (0, 2, 4)]
+        [0.1, 0.05, 0.0]
+    """
+    return float(rates(recipe, torch.tensor(step, device="cpu"), total_steps))

@@ -1,6 +1,0 @@
-"""Reports: what runs came to, as one page that needs nothing else, and as tables."""
-
-from divaug.reporting.reading import RunRecord, read_run, read_runs
-from divaug.reporting.report import write_report
-
-__all__ = ["RunRecord", "read_run", "read_runs", "write_report"]
