@@ -82,7 +82,7 @@ def trivial_augment(name, level, _height, _width):
     if name in ("ShearX", "ShearY"):
         return 0.99 * level
     if name in ("TranslateX", "TranslateY"):
-        return 32 * level
+        return int(32 * level)
     if name == "Rotate":
         return 135 * level
     if name == "Solarize":

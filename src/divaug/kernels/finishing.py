@@ -22,6 +22,7 @@ def _argument(magnitude, sign, signed, rounding, floats, mask):
     value = tl.load(floats + 4, mask=mask, other=0.0) + turned
     value = tl.where(rounding == 1, tl.floor(value), value)
     value = tl.where(rounding == 2, tl.ceil(value - 0.5), value)
+    value = tl.where(rounding == 3, tl.where(value < 0, tl.ceil(value), tl.floor(value)), value)
     return tl.maximum(value, tl.load(floats + 7, mask=mask, other=0.0))
 
 

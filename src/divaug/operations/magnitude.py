@@ -53,6 +53,7 @@ class Rounding(IntEnum):
     NONE = 0
     DOWN = 1  # towards minus infinity
     HALF_DOWN = 2  # to the nearest, halves down
+    TOWARDS_ZERO = 3
 
     def apply(self, value: float) -> float:
         """Round one number."""
@@ -60,6 +61,7 @@ class Rounding(IntEnum):
             Rounding.NONE: lambda v: v,
             Rounding.DOWN: math.floor,
             Rounding.HALF_DOWN: lambda v: math.ceil(v - 0.5),
+            Rounding.TOWARDS_ZERO: math.trunc,
         }
         return float(rules[self](value))
 

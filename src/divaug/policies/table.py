@@ -159,6 +159,7 @@ def arguments_of(magnitude: Tensor, sign: Tensor, integers: Tensor, floats: Tens
     rounding = integers[..., 3]
     value = torch.where(rounding == int(Rounding.DOWN), value.floor(), value)
     value = torch.where(rounding == int(Rounding.HALF_DOWN), (value - 0.5).ceil(), value)
+    value = torch.where(rounding == int(Rounding.TOWARDS_ZERO), value.trunc(), value)
     return torch.maximum(value, floats[..., 7])
 
 
