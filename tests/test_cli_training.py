@@ -24,7 +24,7 @@ import divaug
 from divaug import demonstration, score, training
 from divaug.cli import app, run
 from divaug.figures import choosing
-from divaug.figures.run_network import run_network
+from divaug.figures.choosing import run_network
 from divaug.recipes import RECIPES, override, recipe
 from divaug.training import checkpoints, train
 from divaug.training.runs import read_metrics, read_recipe
@@ -394,10 +394,9 @@ def test_preview_draws_as_many_candidates_as_the_run_and_chooses_by_its_rule(
     photo = tmp_path / "photo.jpg"
     Image.new("RGB", (40, 30), "teal").save(photo, exif=upright)
     words = ("preview", "--candidates", photo, "--out", tmp_path / "out.png")
-    usual = {"num_candidates": 8, "num_selected": 4, "method": "kmeans++", "space": "paper"}
     given = ("--num-selected", 2, "--method", "exact", "--space", "uda")
     for more, expected, shape in (
-        (("--model", "tiny-resnet-8"), usual, (3, 40, 30)),
+        ((), {"num_candidates": 8, "space": "paper"}, (3, 40, 30)),
         (("--checkpoint", run), own | {"method": "greedy"}, (3, 30, 40)),  # as it has seen others
         (
             ("--checkpoint", run, *given),
@@ -415,7 +414,7 @@ def own_statistics(folder):
     return kept["mean"], kept["std"]
 
 
-def test_preview_draws_the_choice_of_a_run_and_refuses_what_it_knows(finished, tmp_path, capsys):
+def test_preview_draws_the_choice_of_a_run_or_a_checkpoint(finished, tmp_path, capsys):
     photo, out = tmp_path / "photo.png", tmp_path / "out.png"
     Image.new("RGB", (40, 30), "teal").save(photo)
     checkpoint = sorted((finished[0] / "checkpoints").iterdir())[-1]
@@ -424,15 +423,8 @@ def test_preview_draws_the_choice_of_a_run_and_refuses_what_it_knows(finished, t
         assert call(*words, place).exit_code == 0
         assert out.exists()
         out.unlink()
-    for given in (("--model", "tiny-resnet-8"), ("--size", 16), ("--statistics", "svhn")):
-        code, lines = refusal(capsys, *words, finished[0], *given)
-        assert (code, len(lines)) == (2, 1)
-        assert f"{given[0]} does nothing with --checkpoint of a run" in lines[0]
-    code, lines = refusal(capsys, *words, tmp_path)
-    assert "is no run" in lines[0]
-    code, lines = refusal(capsys, *words, checkpoint / "model.safetensors", "--data", photo)
-    assert "--data goes with --checkpoint of a run" in lines[0]
-    code, lines = refusal(capsys, "preview", photo, "--out", out, "--data", photo)
+    assert "is no run" in refusal(capsys, *words, tmp_path)[1][0]
+    _, lines = refusal(capsys, "preview", photo, "--out", out, "--data", photo)
     assert "--data goes with --candidates" in lines[0]
     assert not out.exists()
 
