@@ -227,8 +227,9 @@ def test_recipes_can_be_listed_and_filtered():
         for one in RECIPES.values()
     ]
     assert rows[2:] == listed
-    part = [line.split()[0] for line in call("train", "--list", "Demo").output.splitlines()[2:]]
-    assert part == ["demo-default", "demo-divaug"]
+    for word in ("Demo", "fashion"):  # of the names, of the dataset
+        part = [line.split()[0] for line in call("train", "--list", word).output.splitlines()[2:]]
+        assert part == ["demo-default", "demo-divaug"]
 
 
 def test_recipes_are_drawn_as_a_table_on_a_terminal(monkeypatch, capsys):
@@ -295,7 +296,7 @@ def test_other_commands_refuse_too(capsys, tmp_path, finished, data):
         (("measure", out, "--json", tmp_path), "is a folder"),
         (("measure", out, "--json", data / "new" / "file.json"), str(data)),
         (("train", "demo-divaug"), "--out is missing"),
-        (("train", "--list", "no such"), "no recipe has 'no such' in its name"),
+        (("train", "--list", "no such"), "no recipe has 'no such' in its name or dataset"),
         (("train", "--list", "--out", out), "--out does nothing with --list"),
         (("train", "--list", "--seed", 0), "--seed does nothing with --list"),
         (("train", "--list", "--unlabelled", out), "--unlabelled does nothing with --list"),
