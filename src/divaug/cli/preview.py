@@ -18,7 +18,9 @@ def preview(
     context: typer.Context,
     images: Annotated[
         list[Path] | None,
-        typer.Argument(help="Image files; by default a landscape that divaug draws."),
+        typer.Argument(
+            help="Image files; by default a landscape that divaug draws.", metavar="IMAGE"
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("preview.png"),
     space: Annotated[

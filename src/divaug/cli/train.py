@@ -25,6 +25,7 @@ def train(
         typer.Argument(
             help="The recipe's name, like demo-divaug. With --resume it is not "
             "needed; with --list only recipes with it in their name or dataset are shown.",
+            metavar="RECIPE",
             show_default=False,
         ),
     ] = None,
