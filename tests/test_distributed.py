@@ -18,7 +18,7 @@ from divaug.lab.train import checkpoints, train
 from divaug.lab.train.distributed import Processes, joined, wanted
 from divaug.lab.train.progress import Silent
 from divaug.lab.train.runs import read_metrics
-from tests.dataset_files import write_images
+from tests.image_files import write_images
 from tests.reference import stopped_processes
 from tests.training_helpers import PlainEntry, same_story, toy_data, toy_recipe
 

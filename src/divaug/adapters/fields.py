@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from divaug.augmenters import Augmenter
 from divaug.checks import real
-from divaug.lab.methods import Augmenter
 
 __all__ = ["PAIRS", "Batch", "Field", "Fields", "checked"]
 

@@ -11,7 +11,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.strategies import Strategy
 
 from divaug.adapters.fields import Batch, Fields, checked
-from divaug.lab.methods import Augmenter
+from divaug.augmenters import Augmenter
 
 __all__ = ["AugmentBatches"]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
 from divaug.adapters.fields import Batch, Fields, checked
-from divaug.lab.methods import Augmenter
+from divaug.augmenters import Augmenter
 from divaug.plugin import DivAug
 
 __all__ = ["AugmentedLoader"]

@@ -17,8 +17,8 @@ from timm.data.mixup import FastCollateMixup
 from divaug.adapters.fields import PAIRS, Fields
 from divaug.adapters.loader import AugmentedLoader
 from divaug.adapters.numbered import Numbered
+from divaug.augmenters import Augmenter
 from divaug.default_augmentation import plain
-from divaug.lab.methods import Augmenter
 from divaug.source import Source
 from divaug.views import Views
 

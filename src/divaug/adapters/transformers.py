@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from divaug.adapters.fields import Fields, checked
-from divaug.lab.methods import Augmenter
+from divaug.augmenters import Augmenter
 from divaug.plugin import DivAug
 
 __all__ = ["PIXEL_VALUES", "AugmentingTrainer"]

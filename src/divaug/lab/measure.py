@@ -8,11 +8,12 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from divaug.augmenters import Augmenter
 from divaug.buffers import keeping_buffers
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import AffinityMeter, Mean, loss_diversity, variance_diversity
 from divaug.lab.datasets import Dataset, ImageFiles
-from divaug.lab.methods import ASKING, SCHEDULES, Augmenter
+from divaug.lab.methods import ASKING, SCHEDULES
 from divaug.lab.recipes import Recipe
 from divaug.lab.train.assembly import build_augmenter
 from divaug.lab.train.evaluation import prepare

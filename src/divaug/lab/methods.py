@@ -8,9 +8,9 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
+from divaug.augmenters import Augmenter
 from divaug.default_augmentation import DefaultAugmentation, plain
 from divaug.lab.datasets import DATASETS
-from divaug.lab.methods import Augmenter
 from divaug.names import unknown_name
 from divaug.plugin import DivAug
 from divaug.policies import (

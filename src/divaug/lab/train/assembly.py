@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
+from divaug.augmenters import Augmenter
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.lab import methods as augmenters
 from divaug.lab import models
 from divaug.lab.datasets import Dataset, ImageFiles, plain_name
-from divaug.lab.methods import Augmenter, Settings
+from divaug.lab.methods import Settings
 from divaug.lab.recipes import Recipe
 from divaug.lab.train.averaging import Average
 from divaug.lab.train.batchnorm import share_statistics

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from divaug.augmenters import Augmenter
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import spread
 from divaug.expansion import expand
-from divaug.lab.methods import Augmenter
 from divaug.lab.recipes import Recipe
 from divaug.lab.train.averaging import Average
 from divaug.lab.train.distributed import Processes, share_buffers

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from divaug.augmenters import Augmenter
 from divaug.diversity import spread
-from divaug.lab.methods import Augmenter
 from divaug.lab.train.distributed import Processes, share_buffers
 from divaug.lab.train.feeds import Batch, Inputs
 from divaug.lab.train.hardware import Hardware
