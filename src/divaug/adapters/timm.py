@@ -15,8 +15,7 @@ from timm.data.loader import MultiEpochsDataLoader, PrefetchLoader, fast_collate
 from timm.data.mixup import FastCollateMixup
 
 from divaug.adapters.fields import PAIRS, Fields
-from divaug.adapters.loader import AugmentedLoader
-from divaug.adapters.numbered import Numbered
+from divaug.adapters.loader import AugmentedLoader, Numbered
 from divaug.augmenters import Augmenter
 from divaug.default_augmentation import plain
 from divaug.source import Source
