@@ -145,6 +145,15 @@ def test_the_context_and_what_timms_script_asks_of_its_prefetcher():
     assert inside == [True]
 
 
+def test_images_that_timm_has_augmented_are_a_warning(recwarn):
+    augmented(loader_of(Numbered(Pictures())), Views())
+    assert not any("augmented twice" in str(each.message) for each in recwarn)
+    loader = loader_of(Numbered(Pictures()), no_aug=False, auto_augment="rand-m9")
+    found = r"with RandomResizedCropAndInterpolation, RandomHorizontalFlip, RandAugment, so"
+    with pytest.warns(UserWarning, match=found + r".*augmented twice.*no_aug=True"):
+        augmented(loader, Views())
+
+
 def of_two_processes(monkeypatch, rank):
     """Let samplers be made as they are on one of two processes."""
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)

@@ -1,5 +1,6 @@
 """timm's loaders with an augmenter: `loader = augmented(create_loader(...), augment)`."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -14,6 +15,7 @@ require("timm", "divaug.adapters.timm", "timm")
 from timm.data.distributed_sampler import RepeatAugSampler
 from timm.data.loader import PrefetchLoader
 from timm.data.mixup import FastCollateMixup
+from timm.data.transforms_factory import transforms_noaug_train
 
 from divaug.adapters.fields import PAIRS, Fields
 from divaug.adapters.loader import AugmentedLoader, Numbered
@@ -74,6 +76,15 @@ def _check_loader(loader: PrefetchLoader) -> None:
         raise ValueError(
             "`loader` erases parts of finished images, which would be lost here; leave out "
             "`re_prob`: Cutout is one of the sixteen operations and part of default augmentations."
+        )
+    unaugmented = {type(each) for each in transforms_noaug_train(use_prefetcher=True).transforms}
+    transforms = getattr(getattr(loader.dataset, "transform", None), "transforms", [])
+    own = [type(each).__name__ for each in transforms if type(each) not in unaugmented]
+    if own:
+        warnings.warn(
+            f"`loader` already augments, with {', '.join(own)}, so images are augmented twice; "
+            "use create_loader(..., no_aug=True).",
+            stacklevel=3,
         )
 
 
