@@ -5,7 +5,10 @@ import timm
 import torch
 from PIL import Image
 from timm.data import FastCollateMixup, Mixup, create_loader
+from timm.models import resume_checkpoint
 from timm.optim import create_optimizer_v2
+from timm.utils import CheckpointSaver
+from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import Dataset
 
@@ -189,3 +192,35 @@ def test_the_epoch_that_timms_script_sets_reaches_the_sampler(monkeypatch):
     assert listening == [loader.sampler]
     loader.set_epoch(5)
     assert loader.sampler.epoch == 5
+
+
+def trained(folder, epochs, resume=False):
+    """Images, weights and last step of a training that timm's functions save and resume."""
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 12))
+        optimizer = create_optimizer_v2(model, "sgd", lr=0.01)
+        saver = CheckpointSaver(model, optimizer, checkpoint_dir=str(folder))
+        loader = augmented(loader_of(), DivAug(model, default=CROPPING))
+        path = str(folder / "last.pth.tar")
+        start = resume_checkpoint(model, path, optimizer) if resume else 0
+        seen = []
+        for epoch in range(start, epochs):
+            torch.manual_seed(epoch)  # for the order of the samples
+            loader.set_epoch(epoch)
+            for images, labels in loader:
+                seen.append(images)
+                F.cross_entropy(model(images), labels).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            saver.save_checkpoint(epoch, metric=epoch)
+    return seen, list(model.parameters()), loader.augment.state_dict()["step"]
+
+
+def test_a_run_that_timm_resumes_draws_what_the_uninterrupted_one_does(tmp_path):
+    whole, weights, last = trained(tmp_path, 3)
+    trained(tmp_path, 2)
+    rest, resumed, step = trained(tmp_path, 3, resume=True)
+    assert step == last == len(whole) == 9
+    for one, other in zip(rest + resumed, whole[6:] + weights, strict=True):
+        assert torch.equal(one, other)

@@ -37,7 +37,8 @@ def augmented(
     The bytes from its workers go to the augmenter, which normalises them in the prefetcher's
     place, on the prefetcher's device. Sample numbers are used if the dataset is a `Numbered`. With
     repeated augmentation (`num_aug_repeats`) every occurrence of a sample draws for itself, on
-    every process.
+    every process. Call `set_epoch` of the new loader at the start of each epoch: the augmenter's
+    step follows from it, also in a resumed run.
 
     Args:
         loader: result of `create_loader(..., no_aug=True)` for training.
@@ -61,9 +62,14 @@ def augmented(
 
 
 class _Loader(AugmentedLoader):
-    """The loader of timm's training script."""
+    """The loader of timm's training script, which resumes at the start of an epoch."""
 
     mixup_enabled = False
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the next epoch, and the augmenter's step to that of its first batch."""
+        super().set_epoch(epoch)
+        self.augment.load_state_dict(self.augment.state_dict() | {"step": epoch * len(self)})
 
 
 def _check_loader(loader: PrefetchLoader) -> None:
