@@ -93,6 +93,19 @@ def test_version_and_help():
         assert command in listed
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("divaug eval", ["evaluate"]), ("divaug train --res", ["--resume"])]
+)
+def test_a_shell_completes_commands_and_options(typed, offered, monkeypatch, capsys):
+    monkeypatch.setenv("_DIVAUG_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
+    with pytest.raises(SystemExit) as end:
+        run([])
+    assert end.value.code == 0
+    assert capsys.readouterr().out.split() == offered
+
+
 @pytest.mark.parametrize("space", spaces())
 def test_operations_lists_every_operation_of_the_space_with_its_arguments(space):
     lines = call("operations", "--space", space, "--size", "64x48").output.splitlines()

@@ -35,7 +35,6 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 app = typer.Typer(
     name="divaug",
     help="Automated data augmentation that follows the model.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # its boxes of help show Python's types
     context_settings={"help_option_names": ["-h", "--help"]},
