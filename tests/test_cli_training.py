@@ -558,11 +558,11 @@ def test_the_demo_trains_at_equal_steps_and_at_equal_time_and_compares(tmp_path)
         row = rows[name] if name in rows else rows["default,"][4:]
         assert row[1:3] == [str(steps), f"{last['test_accuracy']:.2%}"]
     assert rows["default,"][:5] == ["default,", "as", "long", "as", "divaug"]
-    assert float(rows["divaug"][3]) > float(rows["default"][3])
-    assert rows["default,"][7] == rows["default"][3]  # the same augmenter and the same network
     assert output.splitlines()[-1] == f"report page: {tmp_path / 'demo' / 'report.html'}"
     page = html.unescape((tmp_path / "demo" / "report.html").read_text(encoding="utf-8"))
     assert rows["divaug"][2] in page
+    # One table alone gives the run's diversity.
+    assert "Diversity" not in page[: page.index("<h2>Runs</h2>")]
     # Who opens the page alone reads the same warnings, before anything else.
     for words_told in ("compare DivAug with that row", "mean nothing", "as long as divaug"):
         assert words_told in output.replace("\n", " ")
