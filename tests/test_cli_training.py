@@ -357,12 +357,14 @@ def test_the_command_that_goes_on_with_a_run_does_so(data, tmp_path, monkeypatch
     words = ("--objective", "uda", "--labels", 8, "--out", tmp_path / "run", *own(data), *SMALL)
     small = ("model=tiny-resnet-8", "epoch_steps=4", "unlabelled_batch_size=8", "epochs=1")
     given = [word for one in small for word in ("--set", one)]
-    stopped = call("train", *words, *given, "--unlabelled", images, "--eager")
+    more = ("--unlabelled", images, "--eager", "--log", "tensorboard")
+    stopped = call("train", *words, *given, *more)
     assert stopped.exit_code == 143
     command = shlex.split(stopped.output.splitlines()[-1].partition("continue with ")[2])
     assert command[:2] == ["divaug", "train"]
     assert set(command) >= {"--eager", "--device", "cpu", "--unlabelled", str(images)}
     assert call(*command[1:]).exit_code == 0
+    assert len(list((tmp_path / "run" / "tensorboard").iterdir())) == 2  # of either start
 
 
 def test_preview_asks_the_network_of_a_run_as_the_run_did(finished, data):

@@ -25,8 +25,8 @@ from divaug.spelling import spell_unknown
 
 __all__ = ["EXPECTED", "app", "run"]
 
-#: What bad input raises; everything else is our own mistake and keeps its traceback.
-EXPECTED = (ValueError, OSError)
+#: What bad input or a missing package raises; all else is our own mistake and keeps its traceback.
+EXPECTED = (ValueError, OSError, ImportError)
 
 # The base of what a wrong word on the command line raises. Typer has it from click, which newer
 # releases carry inside: it is reached through a class that all of them show.
