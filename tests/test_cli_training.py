@@ -359,12 +359,14 @@ def test_the_command_that_goes_on_with_a_run_does_so(data, tmp_path, monkeypatch
     words = ("--objective", "uda", "--labels", 8, "--out", tmp_path / "run", *own(data), *SMALL)
     small = ("model=tiny-resnet-8", "epoch_steps=4", "unlabelled_batch_size=8", "epochs=1")
     given = [word for one in small for word in ("--set", one)]
-    stopped = call("train", *words, *given, "--unlabelled", images, "--eager")
+    more = ("--unlabelled", images, "--eager", "--log", "tensorboard")
+    stopped = call("train", *words, *given, *more)
     assert stopped.exit_code == 143
     command = shlex.split(stopped.output.splitlines()[-1].partition("continue with ")[2])
     assert command[:2] == ["divaug", "train"]
     assert set(command) >= {"--eager", "--device", "cpu", "--unlabelled", str(images)}
     assert call(*command[1:]).exit_code == 0
+    assert len(list((tmp_path / "run" / "tensorboard").iterdir())) == 2  # of either start
 
 
 def test_preview_asks_the_network_of_a_run_as_the_run_did(finished, data):
@@ -560,11 +562,11 @@ def test_the_demo_trains_at_equal_steps_and_at_equal_time_and_compares(tmp_path)
         row = rows[name] if name in rows else rows["default,"][4:]
         assert row[1:3] == [str(steps), f"{last['test_accuracy']:.2%}"]
     assert rows["default,"][:5] == ["default,", "as", "long", "as", "divaug"]
-    assert float(rows["divaug"][3]) > float(rows["default"][3])
-    assert rows["default,"][7] == rows["default"][3]  # the same augmenter and the same network
     assert output.splitlines()[-1] == f"report page: {tmp_path / 'demo' / 'report.html'}"
     page = html.unescape((tmp_path / "demo" / "report.html").read_text(encoding="utf-8"))
     assert rows["divaug"][2] in page
+    # One table alone gives the run's diversity.
+    assert "Diversity" not in page[: page.index("<h2>Runs</h2>")]
     # Who opens the page alone reads the same warnings, before anything else.
     for words_told in ("compare DivAug with that row", "mean nothing", "as long as divaug"):
         assert words_told in output.replace("\n", " ")
