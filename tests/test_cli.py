@@ -169,7 +169,7 @@ BAD = [
     (("operations", "--size", "32"), "HEIGHTxWIDTH"),
     (("preview", "{tmp}/none.png"), "no such file"),
     (("preview", "{tmp}"), "is a folder"),
-    (("preview", "{tmp}/text.png"), "not a readable image"),
+    (("preview", "{tmp}/text.png"), "must be a readable image"),
     (("preview", "{tmp}/half.png"), "damaged"),
     (("preview", "{photo}", "--out", "{tmp}/a.xyz"), ".png"),
     (("preview", "{photo}", "--out", "{tmp}/text.png/a.png"), "text.png"),
@@ -210,7 +210,7 @@ def test_our_own_mistakes_keep_their_traceback(monkeypatch):
     def broken(*_):
         raise KeyError("a mistake of ours")
 
-    monkeypatch.setattr("divaug.lab.cli.operations.magnitude_table", broken)
+    monkeypatch.setattr("divaug.lab.listing.magnitude_table", broken)
     with pytest.raises(KeyError):
         run(["operations"])
 
