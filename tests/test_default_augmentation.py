@@ -15,7 +15,6 @@ from divaug.default_augmentation import (
     svhn,
 )
 from divaug.photometric import Photometric
-from divaug.randomness import Stream
 from tests.reference import default_loops, samples
 
 RARE = 1e-4
@@ -23,7 +22,8 @@ NOTHING = policies.Identity()
 
 
 def draws(default, count=4000, candidates=5, size=(32, 32), seed=2):
-    return default.draw(Stream(seed, 0, torch.arange(count)), candidates, size)
+    images = torch.zeros(1, 3, *size, dtype=torch.uint8).expand(count, -1, -1, -1)
+    return expand(images, candidates, NOTHING, default, seed)[1].placement
 
 
 SETTINGS = {
@@ -44,8 +44,8 @@ SETTINGS = {
 def test_equal_to_a_loop_over_candidates(name):
     default, size = SETTINGS[name]
     images = samples.images(len(default.mean), *size, 7)
-    candidates, _ = expand(images, 4, NOTHING, default, seed=5)
-    drawn = default.draw(Stream(5, 0, torch.arange(7)), 4, size)
+    candidates, subpolicies = expand(images, 4, NOTHING, default, seed=5)
+    drawn = subpolicies.placement
     for i in range(7):
         for j in range(4):
             expected = default_loops.finish(

@@ -372,7 +372,7 @@ def test_selecting_and_recording_never_wait_for_the_device():
     with NoWaiting():
         for method in METHODS:
             chosen = select(probs, 2, method, step=torch.tensor(1))
-        augment.source.finish(IMAGES, None, subpolicies, chosen, probs)
+        augment.source.finish(IMAGES, subpolicies, chosen, probs)
     with pytest.raises(AssertionError, match="wait"), NoWaiting():
         probs.max().item()
 

@@ -152,7 +152,7 @@ class DivAug(Sourced):
             index=index,
             backend=self.source.backend if rule.kernel is not None else None,
         )
-        self.source.finish(images, index, subpolicies, chosen, probs)
+        self.source.finish(images, subpolicies, chosen, probs)
         return _take(candidates, chosen, self.source.channels_last), repeated
 
 

@@ -35,13 +35,11 @@ class _Last:
     Args:
         subpolicies: `[B,E,K]`.
         chosen: `[B,S]`, what was kept of them; None for all.
-        index: the samples' numbers.
         size: height and width of the images.
     """
 
     subpolicies: SubPolicies
     chosen: Tensor | None
-    index: Tensor | None
     size: tuple[int, int]
 
 
@@ -125,7 +123,6 @@ class Source:
     def finish(
         self,
         images: Tensor,
-        index: Tensor | None,
         subpolicies: SubPolicies,
         chosen: Tensor | None = None,
         probs: Tensor | None = None,
@@ -134,7 +131,6 @@ class Source:
 
         Args:
             images: the originals.
-            index: the samples' numbers.
             subpolicies: `[B,E,K]`.
             chosen: `[B,S]`, what was kept of them; None for all.
             probs: `[B,E,D]`, the predictions the choice was made by; None where nobody asked.
@@ -144,9 +140,7 @@ class Source:
         sums.add(subpolicies, chosen)
         if probs is not None and chosen is not None:
             sums.add_diversity(probs, chosen)
-        # A loop may fill the same tensor with the next batch's numbers before it asks for masks.
-        numbers = None if index is None else index.clone()
-        self._last = _Last(subpolicies, chosen, numbers, (images.shape[2], images.shape[3]))
+        self._last = _Last(subpolicies, chosen, (images.shape[2], images.shape[3]))
         self.step += 1
 
     def follow(self, masks: Tensor, fill: float) -> Tensor:
@@ -155,17 +149,8 @@ class Source:
         if last is None:
             raise ValueError("there is nothing to follow: augment the masks' images first.")
         check_size(masks, last.size)
-        return follow(
-            masks,
-            last.subpolicies,
-            self.default,
-            self.seed,
-            last.index,
-            fill=fill,
-            chosen=last.chosen,
-            step=self.step - 1,
-            backend=self.backend,
-        ).flatten(0, 1)
+        moved = follow(masks, last.subpolicies, fill=fill, chosen=last.chosen, backend=self.backend)
+        return moved.flatten(0, 1)
 
     def kept(self) -> SubPolicies:
         """The sub-policies `[B,S,K]` behind the views of the last call."""

@@ -36,7 +36,7 @@ class Sourced:
         """The sub-policies `[B,S,K]` behind the S views of each image of the last call, in order.
 
         They can be printed, saved, and applied again with `divaug.replay`, given the same `pool`.
-        That leaves out the default augmentation.
+        With `finished=True` it gives the views themselves.
         """
         return self.source.kept()
 

@@ -79,5 +79,5 @@ class Views(Sourced):
         repeated = repeat_labels(labels, images, self.views)
         dtype = self.dtype or torch.float32
         candidates, subpolicies = self.source.candidates(images, index, epoch, dtype)
-        self.source.finish(images, index, subpolicies)
+        self.source.finish(images, subpolicies)
         return candidates.flatten(0, 1), repeated
