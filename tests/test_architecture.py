@@ -84,7 +84,11 @@ def test_adapters_without_a_framework_import_none():
 
 def test_the_command_line_comes_without_what_only_some_commands_need():
     found = imported_with("divaug.lab.cli.app")
-    assert not {"divaug.lab.train", "divaug.lab.reproduce", "matplotlib"} & found
+    assert not {"torch", "divaug.lab.train", "divaug.lab.reproduce", "matplotlib"} & found
+
+
+def test_the_package_itself_imports_torch_on_first_use():
+    assert "torch" not in imported_with("divaug")
 
 
 def test_the_public_names_are_exactly_these():
@@ -103,6 +107,8 @@ def states():
 first = states()
 threads = torch.get_num_threads(), torch.get_default_dtype()
 import divaug
+for name in divaug.__all__:
+    getattr(divaug, name)
 new = sorted({name.split(".")[0] for name in set(sys.modules) - before})
 print(json.dumps([new, states() == first,
                   (torch.get_num_threads(), torch.get_default_dtype()) == threads]))

@@ -307,9 +307,7 @@ def test_bad_input_writes_nothing(tmp_path, changes, message):
 
 def test_without_safetensors_nothing_is_trained_that_could_not_be_saved(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(
-        ImportError, match=r"training needs safetensors.*pip install 'divaug\[train"
-    ):
+    with pytest.raises(ImportError, match=r"training needs safetensors.*pip install '\.\[train\]'"):
         run(toy_recipe(), tmp_path / "run")
     assert not (tmp_path / "run").exists()
     with pytest.raises(ImportError, match="reading a checkpoint needs safetensors"):

@@ -19,6 +19,7 @@ from divaug.lab.cli import (
     reproduce,
     train,
 )
+from divaug.lab.cli.options import Command
 from divaug.lab.cli.signals import Stopped, first_process, left_to_the_first, stopping
 from divaug.lab.spelling import spell_unknown
 
@@ -36,7 +37,7 @@ app = typer.Typer(
     help="Automated data augmentation that follows the model.",
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # its help gives flags a type, as if they took a value
+    rich_markup_mode=None,  # its boxes of help show Python's types
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -72,7 +73,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "reproduce": (reproduce.reproduce, "Run and write a table or figure of the paper."),
 }
 for _name, (_command, _line) in _COMMANDS.items():
-    app.command(_name, short_help=_line)(_command)
+    app.command(_name, cls=Command, short_help=_line)(_command)
 app.add_typer(bench.app, name="bench")
 
 

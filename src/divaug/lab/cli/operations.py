@@ -6,15 +6,18 @@ import typer
 
 from divaug.lab.cli.console import show
 from divaug.lab.cli.options import Space, parse_size
-from divaug.lab.listing import magnitude_table
 
 __all__ = ["operations"]
 
 
 def operations(
     space: Space = "paper",
-    size: Annotated[str, typer.Option(help="Size of the images, HEIGHTxWIDTH.")] = "32x32",
+    size: Annotated[
+        str, typer.Option("--size", help="Size of the images.", metavar="HEIGHTxWIDTH")
+    ] = "32x32",
 ) -> None:
     """List the operations: unit, argument at five magnitudes, sign and source."""
+    from divaug.lab.listing import magnitude_table
+
     height, width = parse_size(size)
     show(magnitude_table(space, height, width))

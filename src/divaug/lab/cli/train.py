@@ -23,8 +23,9 @@ def train(
     recipe: Annotated[
         str | None,
         typer.Argument(
-            help="The recipe's name, like cifar10-wide-resnet-40-2-divaug. With --resume it is not "
-            "needed; with --list only names that contain it are shown.",
+            help="The recipe's name, like demo-divaug. With --resume it is not "
+            "needed; with --list only recipes with it in their name or dataset are shown.",
+            metavar="RECIPE",
             show_default=False,
         ),
     ] = None,
@@ -155,10 +156,11 @@ def _continuation(out: Path, device: str | None, unlabelled: Path | None, *, eag
 def _recipes_table(part: str) -> Table:
     from divaug.lab.recipes import RECIPES
 
-    chosen = [one for name, one in RECIPES.items() if part.lower() in name.lower()]
+    chosen = [r for r in RECIPES.values() if part.lower() in f"{r.name} {r.dataset}".lower()]
     if not chosen:
         raise ValueError(
-            f"no recipe has {part!r} in its name; `divaug train --list` lists all {len(RECIPES)}."
+            f"no recipe has {part!r} in its name or dataset; `divaug train --list` lists all "
+            f"{len(RECIPES)}."
         )
     return Table(
         ("recipe", "network", "dataset", "augmenter", "epochs"),
