@@ -184,3 +184,14 @@ def test_the_center_crop_is_as_large_as_finished_candidates(height, width):
     assert torch.equal(cifar10().center_crop(images), images)
     with pytest.raises(ValueError, match=f"images of {height}×{width} are smaller than 13×13"):
         imagenet(13).center_crop(images)
+
+
+def test_images_for_evaluation_are_candidates_that_nothing_happened_to():
+    images = samples.images(3, 12, 14, 4)
+    for default, middle in ((cifar10(), images), (imagenet(8), images[:, :, 2:10, 3:11])):
+        bare = plain(default.mean, default.std)
+        expected = expand(middle, 1, NOTHING, bare)[0][:, 0]
+        assert torch.equal(default.for_evaluation(images), expected)
+        assert torch.equal(default.for_evaluation(images / 255), expected)
+    with pytest.raises(ValueError, match="`default` is for 3 channels, `images` have 1"):
+        cifar10().for_evaluation(images[:, :1])

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from divaug.checks import check_number, real, whole
-from divaug.operations.checks import MAX_SIDE
+from divaug.operations.application import to_bytes
+from divaug.operations.checks import MAX_SIDE, check_images
 from divaug.photometric import Photometric, PhotometricDraws, draw_photometric
 from divaug.randomness import Purpose, Stream, below, uniform
 
@@ -109,9 +110,7 @@ class DefaultAugmentation:
         return (side, side) if side else (height, width)
 
     def center_crop(self, images: Tensor) -> Tensor:
-        """The centre of images `[...,H,W]`, of the size that finished candidates have.
-
-        What a network is shown of images that are not augmented.
+        """Crop images `[...,H,W]` to the centre, of the size that finished candidates have.
 
         Raises:
             ValueError: the images are smaller than that.
@@ -122,6 +121,36 @@ class DefaultAugmentation:
         if top < 0 or left < 0:
             raise ValueError(f"images of {height}×{width} are smaller than {tall}×{wide}.")
         return images[..., top : top + tall, left : left + wide]
+
+    def for_evaluation(self, images: Tensor) -> Tensor:
+        """Crop a batch that is not augmented to the centre and normalise it.
+
+        Args:
+            images: `[B,C,H,W]`, uint8, or floats in [0, 1], which are quantised to 8 bits.
+
+        Returns:
+            float32 images of the size that finished candidates have.
+
+        Example:
+            >>> black = torch.zeros(1, 3, 256, 256, dtype=torch.uint8)
+            >>> imagenet(224).for_evaluation(black).shape
+            torch.Size([1, 3, 224, 224])
+        """
+        check_images(images)
+        self.check_channels(images.shape[1])
+        value = self.center_crop(to_bytes(images)).to(torch.float32)
+        # A channel at a time: no number has to be copied to the device.
+        for channel, scale, bias in zip(value.unbind(1), *self.scale_and_bias(), strict=True):
+            channel.mul_(scale).add_(bias)
+        return value
+
+    def check_channels(self, channels: int) -> None:
+        """Refuse images with another number of channels."""
+        if len(self.mean) != channels:
+            raise ValueError(
+                f"`default` is for {len(self.mean)} channels, `images` have {channels}; give a "
+                f"DefaultAugmentation(mean, std) with {channels} of each."
+            )
 
     def scale_and_bias(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Normalised value = byte · scale + bias, per channel."""

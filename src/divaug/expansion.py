@@ -23,7 +23,6 @@ from divaug.rendering import Renderer, draw, draw_in_kernel, render, render_in_k
 from divaug.subpolicies import Placement, SubPolicies
 
 __all__ = [
-    "check_channels",
     "check_default",
     "check_dtype",
     "check_pool",
@@ -145,16 +144,7 @@ def _check(
     if dtype is not None and default is None:
         raise ValueError("`dtype` goes with `default`: without it candidates are uint8.")
     if default is not None:
-        check_channels(default, channels)
-
-
-def check_channels(default: DefaultAugmentation, channels: int) -> None:
-    """Refuse images with other channels than the default augmentation has."""
-    if len(default.mean) != channels:
-        raise ValueError(
-            f"`default` is for {len(default.mean)} channels, `images` have {channels}; give a "
-            f"DefaultAugmentation(mean, std) with {channels} of each."
-        )
+        default.check_channels(channels)
 
 
 def check_default(default: object) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from divaug.compilation import check_eager, outside_graphs
-from divaug.expansion import check_channels, pool_for, renderer_for
+from divaug.expansion import pool_for, renderer_for
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
 from divaug.subpolicies import Placement, SubPolicies
@@ -78,7 +78,7 @@ def _placement(subpolicies: SubPolicies, images: Tensor) -> Placement:
             "`subpolicies` hold no default augmentation; leave out `finished`, or draw them with "
             "a `default`."
         )
-    check_channels(placement.default, images.shape[1])
+    placement.default.check_channels(images.shape[1])
     placement.check_size(images.shape[2], images.shape[3])
     return placement
 

@@ -133,13 +133,9 @@ def _rounds(images: int, processes: Processes, chunk_size: int) -> int:
 
 
 def prepare(images: Tensor, default: DefaultAugmentation, hardware: Hardware) -> Tensor:
-    """Normalise test images `[n,C,H,W]`, after cutting out the centre that training sees."""
-    # A channel at a time: numbers of the host go with the kernels, and nothing has to be copied.
-    value = default.center_crop(images).to(torch.float32)
-    for channel, scale, bias in zip(value.unbind(1), *default.scale_and_bias(), strict=True):
-        channel.mul_(scale).add_(bias)
+    """Prepare test images `[n,C,H,W]`, in the layout of the hardware."""
     layout = torch.channels_last if hardware.channels_last else torch.contiguous_format
-    return value.to(memory_format=layout)
+    return default.for_evaluation(images).to(memory_format=layout)
 
 
 def evaluate(
