@@ -9,10 +9,9 @@ from timm.optim import create_optimizer_v2
 from torch.nn import functional as F
 from torch.utils.data import Dataset
 
-from divaug import DivAug, default_augmentation
+from divaug import DivAug, Views, default_augmentation
 from divaug.adapters import AugmentedLoader, Numbered
 from divaug.adapters.timm import augmented, collate
-from divaug.views import Views
 
 PIXELS = torch.randint(
     0, 256, (12, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from divaug.augmenters import Augmenter
+from divaug._base import Augmenter
 from divaug.checks import real
 
 __all__ = ["PAIRS", "Batch", "Field", "Fields", "checked"]
@@ -113,7 +113,7 @@ class Fields:
             epoch: for policies that follow a schedule.
 
         Example:
-            >>> from divaug.views import Views
+            >>> from divaug import Views
             >>> images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
             >>> batch = {"x": images, "y": torch.tensor([3, 7]), "name": ["a", "b"]}
             >>> out = Fields("x", "y").augment(Views(num_views=2), batch)

@@ -10,9 +10,9 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
+from divaug._augmenters import DivAug
+from divaug._base import Augmenter
 from divaug.adapters.fields import Batch, Fields, checked
-from divaug.augmenters import Augmenter
-from divaug.plugin import DivAug
 
 __all__ = ["AugmentedLoader"]
 
@@ -37,7 +37,7 @@ class AugmentedLoader:
             the model is trained in it.
 
     Example:
-        >>> from divaug.views import Views
+        >>> from divaug import Views
         >>> images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
         >>> loader = AugmentedLoader([(images, torch.tensor([3, 7]))], Views(num_views=2))
         >>> [(images.shape, labels.tolist()) for images, labels in loader]

@@ -14,13 +14,12 @@ require("timm", "divaug.adapters.timm", "timm")
 from timm.data.loader import MultiEpochsDataLoader, PrefetchLoader, fast_collate
 from timm.data.mixup import FastCollateMixup
 
+from divaug._augmenters import Views
+from divaug._base import Augmenter, Expansion
 from divaug.adapters.fields import PAIRS, Fields
 from divaug.adapters.loader import AugmentedLoader
 from divaug.adapters.numbered import Numbered
-from divaug.augmenters import Augmenter
 from divaug.default_augmentation import plain
-from divaug.source import Source
-from divaug.views import Views
 
 __all__ = ["augmented", "collate"]
 
@@ -87,11 +86,11 @@ def _check_loader(loader: PrefetchLoader) -> None:
 
 def _check_statistics(loader: PrefetchLoader, augment: Augmenter) -> None:
     """Training and evaluation must see images normalised alike; timm evaluates with its own."""
-    source = getattr(augment, "source", None)
-    if not isinstance(source, Source):
+    expansion = getattr(augment, "expansion", None)
+    if not isinstance(expansion, Expansion):
         return
     theirs = torch.stack([loader.mean, loader.std]).double().view(2, -1) / 255
-    default = source.default or plain((0.0,) * theirs.shape[1], (1.0,) * theirs.shape[1])
+    default = expansion.default or plain((0.0,) * theirs.shape[1], (1.0,) * theirs.shape[1])
     ours = torch.tensor([default.mean, default.std], dtype=torch.float64, device=theirs.device)
     if ours.shape != theirs.shape or not torch.allclose(ours, theirs, atol=2e-3):
         raise ValueError(
@@ -103,9 +102,10 @@ def _check_statistics(loader: PrefetchLoader, augment: Augmenter) -> None:
 
 def _check_dtype(loader: PrefetchLoader, augment: Augmenter) -> None:
     """The model must get what the prefetcher would have given it; DivAug goes by the model."""
-    if isinstance(augment, Views) and (augment.dtype or torch.float32) != loader.img_dtype:
+    made = augment.expansion.dtype or torch.float32 if isinstance(augment, Views) else None
+    if made not in (None, loader.img_dtype):
         raise ValueError(
-            f"`augment` makes images of {augment.dtype or torch.float32}, `loader` of "
+            f"`augment` makes images of {made}, `loader` of "
             f"{loader.img_dtype}; give Views(dtype={loader.img_dtype})."
         )
 

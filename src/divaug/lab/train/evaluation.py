@@ -9,12 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from divaug.buffers import keeping_buffers
+from divaug._untouched import untouched
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.lab.datasets import Files, ImageStream
 from divaug.lab.train.distributed import Processes
 from divaug.lab.train.hardware import Hardware
-from divaug.modes import evaluating
 from divaug.scoring import logits_of
 
 __all__ = ["Scores", "TestFiles", "TestImages", "TestSet", "evaluate", "evaluate_unless", "prepare"]
@@ -183,7 +182,7 @@ def evaluate_unless(
     """
     sums = torch.zeros(3, dtype=torch.float64, device=hardware.device)
     batches = test.batches()
-    with evaluating(network), keeping_buffers(network):
+    with untouched(network, hardware.device):
         for _ in range(test.rounds):
             if stopping():
                 return None
