@@ -25,8 +25,8 @@ from divaug.lab.spelling import spell_unknown
 
 __all__ = ["EXPECTED", "app", "run"]
 
-#: What bad input raises; everything else is our own mistake and keeps its traceback.
-EXPECTED = (ValueError, OSError)
+#: What bad input or a missing package raises; all else is our own mistake and keeps its traceback.
+EXPECTED = (ValueError, OSError, ImportError)
 
 # The base of what a wrong word on the command line raises. Typer has it from click, which newer
 # releases carry inside: it is reached through a class that all of them show.
@@ -35,7 +35,6 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 app = typer.Typer(
     name="divaug",
     help="Automated data augmentation that follows the model.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # its boxes of help show Python's types
     context_settings={"help_option_names": ["-h", "--help"]},
