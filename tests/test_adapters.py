@@ -22,10 +22,9 @@ from torch.utils.data import (
 from torch.utils.data.distributed import DistributedSampler
 
 import divaug.adapters.loader
-from divaug import DivAug, policies
+from divaug import DivAug, Views, policies
 from divaug.adapters import AugmentedLoader, Fields, Numbered
 from divaug.default_augmentation import cifar10
-from divaug.views import Views
 
 
 def images_of(count, seed=0):

@@ -227,10 +227,10 @@ def test_the_choice_is_the_librarys(method):
     images = [scene(64), scene(64, NIGHT)]
     choice = choose(images, NETWORK, num_candidates=6, num_selected=3, method=method, seed=4)
     squares = torch.stack([fit_square(image, 24) for image in images])
-    candidates, subpolicies = expand(squares, 6, Uniform("paper"), seed=4)
+    candidates, _ = expand(squares, 6, Uniform("paper"), seed=4)
     assert torch.equal(choice.candidates, candidates)
+    finished, subpolicies = expand(squares, 6, Uniform("paper"), plain(MEAN, STD), 4)
     assert choice.subpolicies.equal(subpolicies)
-    finished, _ = expand(squares, 6, Uniform("paper"), plain(MEAN, STD), 4)
     torch.testing.assert_close(choice.probs, score(MODEL, finished))
     assert torch.equal(choice.chosen, select(choice.probs, 3, method, seed=4))
     # A choice that the first three of each would not pass for.
