@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
-from divaug.lab.bench.random_data import random_data
+from divaug.lab.bench.step import random_data
 from divaug.lab.recipes import Recipe, recipe
 from divaug.lab.reproduce.identity import (
     cell_hash,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from divaug.lab.cli.options import RunData, goes_without
+from divaug.lab.cli.options import RunData, refuse
 from divaug.lab.cli.records import check_folder, why_nothing
 
 __all__ = ["report"]
@@ -41,7 +41,8 @@ def report(
     if source is not None:
         if runs:
             raise ValueError("--from takes the place of RUN...; give one of the two.")
-        goes_without(context, "--from", ["out", "markdown", "csv", "data"])
+        others = ("out", "markdown", "csv", "data")
+        refuse(context, others, "does nothing with --from; leave out one of the two.")
         _report_records(source)
         return
     from divaug.lab.report import write_report

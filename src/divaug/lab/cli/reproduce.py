@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from divaug.lab.cli.console import show
-from divaug.lab.cli.options import Changes, Device, goes_with, goes_without
+from divaug.lab.cli.options import Changes, Device, refuse, show
 from divaug.lab.cli.records import check_folder, why_nothing
 
 if TYPE_CHECKING:
@@ -123,9 +122,10 @@ def reproduce(
 def _check(context: typer.Context, source: Path | None, *, dry_run: bool) -> None:
     """Refuse options at odds; a list of jobs takes all that running them takes."""
     if not dry_run:
-        goes_with(context, "--dry-run", ["machine"])
+        refuse(context, ["machine"], "goes with --dry-run; add it, or leave both out.")
     if source is not None:
-        goes_without(context, "--from", ["results", *(() if dry_run else _OF_RUNNING)])
+        others = ["results", *(() if dry_run else _OF_RUNNING)]
+        refuse(context, others, "does nothing with --from; leave out one of the two.")
         check_folder(source)
 
 
