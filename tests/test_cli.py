@@ -129,14 +129,10 @@ def terminal(monkeypatch, capsys):
     return on
 
 
-@pytest.mark.parametrize("width", [80, 200])
-def test_a_table_is_drawn_on_a_terminal_and_never_cut(terminal, width):
+def test_a_table_is_drawn_on_a_terminal_that_it_fits_on_and_never_cut(terminal):
     table = magnitude_table("paper")
-    drawn = terminal(width, table)
-    assert "───" in drawn
-    assert "…" not in drawn
-    assert drawn.count("±") == sum(cell.count("±") for row in table.rows for cell in row)
-    assert {row[0] for row in table.rows} <= set(drawn.split())
+    assert "┃" in terminal(200, table)
+    assert terminal(80, table) == table.to_text() + "\n"
 
 
 def test_what_is_behind_a_table_is_folded_in_markdown_and_stands_last_elsewhere(terminal):
@@ -191,7 +187,7 @@ BAD = [
     (("operations", "--size", "32"), "HEIGHTxWIDTH"),
     (("preview", "{tmp}/none.png"), "is no file"),
     (("preview", "{tmp}/text.png"), "must be a readable image"),
-    (("preview", "{tmp}/half.png"), "damaged"),
+    (("preview", "{tmp}/half.png"), "truncated"),
     (("preview", "{photo}", "--out", "{tmp}/a.xyz"), ".png"),
     (("preview", "{photo}", "--out", "{tmp}/text.png/a.png"), "text.png"),
     (("preview", "{photo}", "--magnitudes", "1"), "Invalid value for '--magnitudes'"),
@@ -295,7 +291,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_measurement(
         run(["bench", *words, "--json", str(tmp_path / "x.json")])
 
 
-def test_interrupted_alternatives_leave_what_was_measured_of_ours(monkeypatch, tmp_path, capsys):
+def test_interrupted_alternatives_leave_what_was_measured_of_ours(monkeypatch, tmp_path):
     from divaug.lab.bench import expansion
 
     ours = read_result(Path("benchmarks/results/expand.json"), "expand") | {"rivals": {}}
@@ -309,7 +305,6 @@ def test_interrupted_alternatives_leave_what_was_measured_of_ours(monkeypatch, t
     with pytest.raises(SystemExit) as end:
         run(["bench", "expand", "--json", str(path)])
     assert end.value.code == 130
-    assert capsys.readouterr().err.splitlines()[-1] == "divaug: stopped by SIGINT"
     assert read_result(path, "expand") == ours
 
 

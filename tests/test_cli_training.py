@@ -243,7 +243,7 @@ def test_recipes_are_drawn_as_a_table_on_a_terminal(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         run(["train", "--list", "svhn"])
     drawn = capsys.readouterr().out
-    assert "───" in drawn
+    assert "┃" in drawn
     assert drawn.count("svhn-wide-resnet-28-10-") >= 10
 
 
@@ -531,7 +531,6 @@ def test_a_demo_that_is_stopped_says_what_is_saved_and_goes_on(tmp_path, capsys,
         run(words)
     said = capsys.readouterr()
     assert end.value.code == 130
-    assert said.err == "divaug: stopped by SIGINT\n"
     saved = checkpoints.find(tmp_path / "divaug" / "checkpoints")[-1]
     assert said.out.splitlines()[-1] == (
         f"stopped after step 3 of divaug, saved to {saved}; give the same command again to go on"

@@ -65,8 +65,6 @@ app.add_typer(bench.app, name="bench")
 def run(arguments: list[str] | None = None) -> None:
     """Run a command; bad input ends in one line on stderr and exit code 2.
 
-    Ctrl-C ends it in one line too, with the code that shells give.
-
     Args:
         arguments: the words after `divaug`; None for those of this process.
     """
@@ -77,8 +75,7 @@ def run(arguments: list[str] | None = None) -> None:
     except _UsageError as error:
         print(f"divaug: {_usage(error)}", file=sys.stderr)
         raise SystemExit(2) from None
-    except typer.Abort:
-        print("divaug: stopped by SIGINT", file=sys.stderr)
+    except typer.Abort:  # Ctrl-C
         raise SystemExit(130) from None
     except EXPECTED as error:
         print(f"divaug: {_one_line(error)}", file=sys.stderr)

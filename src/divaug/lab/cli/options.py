@@ -138,22 +138,20 @@ def say(line: str) -> None:
 
 
 def show(table: Table) -> None:
-    """Print a table: drawn on a terminal, as aligned text anywhere else."""
-    if not sys.stdout.isatty():
-        typer.echo(table.to_text())
-        return
-    from rich.box import SIMPLE_HEAD
+    """Print a table: drawn on a terminal that it fits on, as aligned text anywhere else."""
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    drawn = RichTable(title=table.title or None, title_justify="left", box=SIMPLE_HEAD)
+    drawn = RichTable(title=table.title or None, title_justify="left")
     for i, name in enumerate(table.columns):
-        justify = "right" if i in table.numeric else "left"
-        # Names stay whole, to be copied.
-        drawn.add_column(name, justify=justify, overflow="fold", no_wrap=i == 0)  # type: ignore[arg-type]
+        drawn.add_column(name, justify="right" if i in table.numeric else "left")
     for row in table.rows:
         drawn.add_row(*row)
     console = Console(markup=False)
+    wide = console.options.update(max_width=sys.maxsize)
+    if not console.is_terminal or console.measure(drawn, options=wide).maximum > console.width:
+        typer.echo(table.to_text())
+        return
     console.print(drawn)
     for note in table.sentences:
         console.print(note, highlight=False)
