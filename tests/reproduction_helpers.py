@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from divaug.lab.datasets import shipped
+from divaug.lab.datasets import load
 from divaug.lab.recipes import recipe
 from divaug.lab.report.lines import Kept
 from divaug.lab.reproduce.options import DEMO_ROW, Options
@@ -31,7 +31,7 @@ FEW_LABELS = Options(
 
 
 def write_data(path, num_test=50):
-    part = shipped().subset(200, num_test=num_test)
+    part = load("fashion_mnist_small").subset(200, num_test=num_test)
     np.savez(
         path,
         x_train=part.train_images.numpy(),

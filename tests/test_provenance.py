@@ -13,12 +13,12 @@ from divaug.lab.cli import run as command
 from divaug.lab.datasets import (
     MAX_PARTNERS,
     DataIdentity,
+    Dataset,
+    decode,
     identify,
     image_files,
-    image_folder,
     partners,
 )
-from divaug.lab.datasets._decode import decode
 from divaug.lab.examine import examine_run
 from divaug.lab.measure import measure, measure_run
 from divaug.lab.methods import Settings
@@ -32,7 +32,7 @@ from divaug.lab.train.opening import _check_names, open_run
 from divaug.lab.train.progress import Silent
 from divaug.lab.train.provenance import DataRecord, read_data_record
 from divaug.lab.train.runs import read_metrics
-from tests.dataset_files import write_images
+from tests.image_files import write_images
 from tests.training_helpers import StopAfter, toy_data, toy_recipe
 
 CPU = Hardware(torch.device("cpu"))
@@ -331,7 +331,6 @@ def test_data_that_is_gone_and_a_damaged_record_are_named(made, capsys, tmp_path
     record = json.loads((copied / "data.json").read_text())
     for content, message in (
         (json.dumps(record | {"path": str(tmp_path / "gone.npz")}), "gone.npz does not exist any"),
-        (json.dumps(record | {"num_classes": "four"}), "data.json is damaged: `num_classes`"),
         (json.dumps(record | {"path": 3}), "data.json is damaged: `path`"),
         (json.dumps({"title": "measurements"}), "data.json is damaged: its `format`"),
         ("{", "data.json is damaged"),
@@ -361,8 +360,8 @@ def test_any_folder_of_images_is_trained_evaluated_measured_and_shown(photos, tm
     first = log.splitlines()[0]
     assert first.startswith("data 'photos' (9 training and 6 test images, 2 classes, ")
     assert "40% of each class are held out for testing (test_fraction), drawn by seed 2" in first
-    assert "; classes cat, dog; a folder" in first
-    assert first.endswith("a folder in place of the recipe's fashion_mnist_small")
+    assert "; classes cat, dog" in first
+    assert first.endswith("in place of the recipe's fashion_mnist_small")
     assert read_data_record(out).held_out == 0.4
     assert read_data_record(out).class_names == ("cat", "dog")
     held_out = image_files(photos, test_fraction=0.4, seed=2).test
@@ -399,7 +398,14 @@ def test_a_folder_with_a_test_part_of_its_own_holds_nothing_else_out(tmp_path, c
 def test_streamed_images_measure_as_the_same_images_in_memory(photos):
     """The oracle is the path for datasets in memory, which has tests of its own."""
     files = image_files(photos)
-    loaded = image_folder(photos, size=STREAMED_SIZE)
+    train, test = (
+        torch.stack([decode(path, size=STREAMED_SIZE) for path in part.paths])
+        for part in (files.train, files.test)
+    )
+    loaded = Dataset(
+        "photos", train, files.train.labels, test, files.test.labels, files.num_classes,
+        files.class_names, files.mean, files.std,
+    )  # fmt: skip
     network = build("tiny-resnet-8", 2, 3, seed=1).eval()
     default = default_of("photos", files)
 
@@ -420,7 +426,7 @@ def test_partners_are_the_images_themselves_or_a_part_drawn_by_the_seed(photos, 
     every = torch.stack([decode(path, size=16) for path in files.paths])
     assert len(files) < MAX_PARTNERS
     assert torch.equal(partners(files, size=16, seed=5), every)
-    monkeypatch.setattr("divaug.lab.datasets._partners.MAX_PARTNERS", 6)
+    monkeypatch.setattr("divaug.lab.datasets.stream.MAX_PARTNERS", 6)
     few = partners(files, size=16, seed=5)
     assert torch.equal(few, partners(files, size=16, seed=5, num_workers=2))
     places = [(every == one).flatten(1).all(1).nonzero().item() for one in few]

@@ -105,9 +105,9 @@ def test_every_row_has_a_recipe_and_a_known_size():
 
 
 def test_the_demo_row_has_the_shipped_data():
-    from divaug.lab.datasets import shipped
+    from divaug.lab.datasets import load
 
-    assert len(shipped().train_images) == TRAIN_IMAGES["fashion_mnist_small"]
+    assert len(load("fashion_mnist_small").train_images) == TRAIN_IMAGES["fashion_mnist_small"]
     found = recipe_of(DEMO_ROW, "divaug", 0, Options())
     assert run_hash(found) == run_hash(recipe("demo-divaug"))
 

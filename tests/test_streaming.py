@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from divaug.lab.datasets import ImageStream, image_files, order
-from divaug.lab.datasets._decode import decode
-from tests.dataset_files import write_images
+from divaug.lab.datasets import ImageStream, decode, image_files, order
+from tests.image_files import write_images
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +146,6 @@ BAD = {
     "no ranks": ({"num_ranks": 0}, "`num_ranks` must be a whole number of at least 1, got 0"),
     "rank": ({"rank": 2, "num_ranks": 2}, r"`rank` must be a whole number in \[0, 1\], got 2"),
     "size": ({"size": 0}, "`size` must be a whole number of at least 1, got 0"),
-    "channels": ({"channels": 2}, "`channels` must be 3 for colour or 1 for grey, got 2"),
     "workers": ({"num_workers": -1}, "`num_workers` must be a whole number of at least 0, got -1"),
     "large batch": ({"batch_size": 18}, "17 images do not fill one batch of 18"),
 }

@@ -2,8 +2,7 @@
 
 usage: python tools/make_fashion_mnist_small.py ROOT [OUT]
 
-ROOT is a folder with the four files of Fashion-MNIST, or with them in its sub-folder fashion-mnist
-(Debian's package dataset-fashion-mnist: /usr/share/datasets). Missing files are downloaded. The
+ROOT is a folder with Fashion-MNIST as torchvision lays it out; missing files are downloaded. The
 images are drawn by a fixed seed: every run gives the same arrays, and the same bytes with the same
 zlib.
 """
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from divaug.lab.datasets import balanced_indices, fashion_mnist
+from divaug.lab.datasets import balanced_indices, load
 
 NUM_TRAIN, NUM_TEST, SEED = 3000, 1500, 0
 OUT = Path(__file__).parents[1] / "src/divaug/lab/datasets/data/fashion_mnist_small.npz"
@@ -22,7 +21,7 @@ OUT = Path(__file__).parents[1] / "src/divaug/lab/datasets/data/fashion_mnist_sm
 
 def main(root: str, out: str | None = None) -> None:
     """Draw the images and write the file."""
-    data = fashion_mnist(root)
+    data = load("fashion_mnist", root)
     train = balanced_indices(data.train_labels, NUM_TRAIN, data.num_classes, seed=SEED)
     test = balanced_indices(data.test_labels, NUM_TEST, data.num_classes, seed=SEED)
     arrays = {

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from divaug.augmenters import Augmenter
 from divaug.default_augmentation import DefaultAugmentation, plain
+from divaug.lab.datasets import DATASETS
 from divaug.names import unknown_name
 from divaug.plugin import DivAug
 from divaug.policies import (
@@ -78,10 +79,6 @@ def build(name: str, settings: Settings) -> Augmenter:
     return AUGMENTERS[name](settings)
 
 
-# Dataset → whose published list it uses. CIFAR-100 takes CIFAR-10's, as the papers do.
-_PUBLISHED = {"svhn": "svhn", "imagenet": "imagenet"}
-
-
 def _views(settings: Settings, policy: Policy, num_views: int = 1) -> Views:
     return Views(
         policy,
@@ -133,7 +130,8 @@ class _Centre(Views):
 
 
 def _published(settings: Settings) -> str:
-    return _PUBLISHED.get(settings.dataset, "cifar10")
+    facts = DATASETS.get(settings.dataset)
+    return facts.published if facts else "cifar10"
 
 
 def _pba(settings: Settings) -> Views:

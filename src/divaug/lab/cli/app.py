@@ -19,13 +19,14 @@ from divaug.lab.cli import (
     reproduce,
     train,
 )
+from divaug.lab.cli.options import Command
 from divaug.lab.cli.signals import Stopped, first_process, left_to_the_first, stopping
 from divaug.lab.spelling import spell_unknown
 
 __all__ = ["EXPECTED", "app", "run"]
 
-#: What bad input raises; everything else is our own mistake and keeps its traceback.
-EXPECTED = (ValueError, OSError)
+#: What bad input or a missing package raises; all else is our own mistake and keeps its traceback.
+EXPECTED = (ValueError, OSError, ImportError)
 
 # The base of what a wrong word on the command line raises. Typer has it from click, which newer
 # releases carry inside: it is reached through a class that all of them show.
@@ -34,9 +35,8 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 app = typer.Typer(
     name="divaug",
     help="Automated data augmentation that follows the model.",
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # its help gives flags a type, as if they took a value
+    rich_markup_mode=None,  # its boxes of help show Python's types
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -72,7 +72,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "reproduce": (reproduce.reproduce, "Run and write a table or figure of the paper."),
 }
 for _name, (_command, _line) in _COMMANDS.items():
-    app.command(_name, short_help=_line)(_command)
+    app.command(_name, cls=Command, short_help=_line)(_command)
 app.add_typer(bench.app, name="bench")
 
 

@@ -10,7 +10,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 from torch import Tensor
 
-from divaug.lab.datasets._decode import decode
+from divaug.lab.datasets import decode
 
 __all__ = [
     "INK",

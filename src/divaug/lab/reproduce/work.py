@@ -10,13 +10,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from divaug.lab.datasets import SHIPPED, Dataset, identify, is_image_folder
+from divaug.lab.datasets import SHIPPED, Dataset, identify, is_image_folder, plain_name
 from divaug.lab.recipes import Recipe
 from divaug.lab.reproduce.options import about, run_hash, split_mark
 from divaug.lab.results.methods import ROTATIONS, RULES
 from divaug.lab.results.places import portable
 from divaug.lab.results.records import FewLabels, Run, write_text
-from divaug.lab.train.data import load_data, plain_name
+from divaug.lab.train.data import load_data
 from divaug.lab.train.hardware import choose_device
 from divaug.lab.train.metrics import read_epochs
 from divaug.lab.train.progress import Silent, counted

@@ -8,12 +8,12 @@ from divaug.augmenters import Augmenter
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.lab import methods as augmenters
 from divaug.lab import models
-from divaug.lab.datasets import Dataset, ImageFiles
+from divaug.lab.datasets import Dataset, ImageFiles, plain_name
 from divaug.lab.methods import Settings
 from divaug.lab.recipes import Recipe
 from divaug.lab.train.averaging import Average
 from divaug.lab.train.batchnorm import share_statistics
-from divaug.lab.train.data import default_of, plain_name
+from divaug.lab.train.data import default_of
 from divaug.lab.train.distributed import Processes
 from divaug.lab.train.evaluation import TestFiles, TestImages, TestSet
 from divaug.lab.train.feeds import Epochs, Feed, Resident, Streamed

@@ -113,7 +113,7 @@ def read_data_record(folder: Path) -> DataRecord | None:
         if held_out is not None and (type(held_out) not in (int, float) or not 0 <= held_out < 1):
             raise ValueError(f"`held_out` must be a number in [0, 1), got {held_out!r}")
         return DataRecord(DataIdentity.from_dict(content), place, mean, std, names, held_out)
-    except ValueError as error:  # what is no JSON or no text is a ValueError too
+    except (ValueError, KeyError) as error:  # what is no JSON or no text is a ValueError too
         raise ValueError(f"{path} is damaged: {error}.") from None
 
 

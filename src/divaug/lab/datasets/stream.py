@@ -17,9 +17,11 @@ from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
 from divaug.checks import check_whole
-from divaug.lab.datasets._decode import check_channels, decode
-from divaug.lab.datasets._image_files import Files
-from divaug.lab.datasets._order import order
+from divaug.lab.datasets.dataset import Files
+from divaug.lab.datasets.folder import decode
+from divaug.lab.datasets.order import PARTNERS, order, permutation
+
+__all__ = ["MAX_PARTNERS", "ImageStream", "StreamBatch", "partners"]
 
 
 class StreamBatch(NamedTuple):
@@ -78,7 +80,6 @@ class ImageStream:
         num_ranks: int = 1,
     ) -> None:
         check_whole("size", size, 1)
-        check_channels(channels)
         check_whole("num_workers", num_workers, 0)
         self._batches = _Batches(len(files), batch_size, shuffle, seed, drop_last, rank, num_ranks)
         self._loader: DataLoader[_Sample | _Unreadable] = DataLoader(
@@ -218,3 +219,40 @@ def _collate(
     stacked = torch.stack(images) if images else nothing
     numbers = (torch.tensor(each, dtype=torch.int64, device="cpu") for each in (labels, indices))
     return StreamBatch(stacked, *numbers)
+
+
+#: The most images that are kept; 512 of 256 pixels a side take 96 MiB.
+MAX_PARTNERS = 512
+
+
+def partners(
+    files: Files, *, size: int = 256, channels: int = 3, seed: int = 0, num_workers: int = 0
+) -> Tensor:
+    """Decode the images that stand for all others as second images.
+
+    They follow from the files and the seed alone, so that every process has the same ones, and a
+    sample the same partner whoever augments it. Of at most `MAX_PARTNERS` files all are taken, in
+    their order; of more, that many, drawn without replacement.
+
+    Args:
+        files: What to draw from.
+        size: Side of the square, as for `ImageStream`.
+        channels: 3 for colour, 1 for grey.
+        seed: Which images.
+        num_workers: Processes that decode.
+
+    Returns:
+        uint8 ``[P,C,size,size]``.
+    """
+    drawn = permutation(len(files), seed, PARTNERS)[:MAX_PARTNERS].sort().values
+    stream = ImageStream(
+        files.take(drawn),
+        min(64, len(drawn)),
+        size=size,
+        channels=channels,
+        shuffle=False,
+        drop_last=False,
+        num_workers=num_workers,
+        pin_memory=False,
+    )
+    return torch.cat([batch.images for batch in stream.epoch(0)])
