@@ -2,26 +2,16 @@
 
 from pathlib import Path
 
-from divaug.lab.results.frame import Records, Selection, View, frames, load
+from divaug.lab.results.frame import Records, Selection, View, load
+from divaug.lab.results.listing import runs_table
 from divaug.lab.results.outcome import Outcome, Target
-from divaug.lab.results.records import read_records, save
+from divaug.lab.results.records import read_records, save, write_text
 from divaug.lab.results.targets import TARGETS, target
 
 __all__ = [
-    "TARGETS",
-    "Outcome",
-    "Records",
-    "Selection",
-    "Target",
-    "View",
-    "frames",
-    "load",
-    "read_records",
-    "redraw",
-    "redraw_all",
-    "save",
-    "target",
-]
+    "TARGETS", "Outcome", "Records", "Selection", "Target", "View", "load", "read_records",
+    "redraw", "redraw_all", "save", "target",
+]  # fmt: skip
 
 
 def redraw(
@@ -43,7 +33,9 @@ def redraw(
 
 
 def redraw_all(results: Path) -> dict[str, list[Path]]:
-    """Write the tables and figures of every target that has records; returns the files of each."""
+    """Write the tables and figures of every target that has records, and the list of runs."""
     records = load(results)
     outcomes = [one.outcome(Selection(), records) for one in TARGETS.values()]
+    if len(records.runs):
+        write_text(results / "runs.csv", runs_table(records.runs).to_csv())
     return {one.name: one.write(results / one.name) for one in outcomes if not one.empty}

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from divaug.lab.plotting import COLORS, INK, SOFT, STYLES, draw_axes
+from divaug.lab.results.stats import Mean
 
 __all__ = ["Line", "Point", "Values", "bars", "dots", "lines", "scatter", "to_svg", "which_seed"]
 
@@ -40,6 +41,17 @@ class Point:
     error: float | None = None
     place: int = 0
     x_error: float | None = None
+
+    @staticmethod
+    def of(
+        label: str, x: Mean, y: Mean, place: int, x_factor: float = 1.0, y_factor: float = 1.0
+    ) -> "Point":
+        """A point at two means, with their deviations as bars."""
+        errors = [
+            None if mean.std is None else factor * mean.std
+            for mean, factor in ((x, x_factor), (y, y_factor))
+        ]
+        return Point(label, x_factor * x.mean, y_factor * y.mean, errors[1], place, errors[0])
 
 
 @dataclass(frozen=True)
@@ -95,27 +107,13 @@ def to_svg(figure: Figure, name: str) -> str:
 
 
 def which_seed(seeds: Sequence[int]) -> str:
-    """Say in a title that lines are of one run each.
-
-    Example:
-        >>> which_seed([0, 0]), which_seed([0, 2, 0])
-        ('seed 0', 'the first seed of each: 0 or 2')
-    """
+    """Say in a title that lines are of one run each."""
     found = sorted(set(seeds))
-    if len(found) == 1:
-        return f"seed {found[0]}"
-    return f"the first seed of each: {' or '.join(map(str, found))}"
+    return f"seed{'s' * (len(found) > 1)} {' and '.join(map(str, found))}"
 
 
-def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()) -> Figure:
-    """Draw points, told apart by colour and shape and named below.
-
-    Args:
-        points: what is drawn.
-        x: label of the axis.
-        y: label of the axis.
-        ring: names of points that are marked with a ring.
-    """
+def scatter(points: Sequence[Point], x: str, y: str) -> Figure:
+    """Draw points, told apart by colour and shape and named below; `x` and `y` label the axes."""
     barred = any(bar is not None for p in points for bar in (p.error, p.x_error))
     figure, axes, columns = _axes(x, y, 3.4, [point.label for point in points], barred=barred)
     axes.xaxis.set_major_locator(MaxNLocator(6))
@@ -145,22 +143,13 @@ def scatter(points: Sequence[Point], x: str, y: str, *, ring: Sequence[str] = ()
             label=point.label,
             zorder=3,
         )
-        if point.label in ring:
-            axes.plot(point.x, point.y, "o", ms=14, mfc="none", mec=color, lw=1)
     axes.margins(0.12)
     figure.legend(ncols=columns, handletextpad=0.3, **_LEGEND)
     return figure
 
 
 def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figure:
-    """Draw lines, named below.
-
-    Args:
-        found: what is drawn.
-        x: label of the axis.
-        y: label of the axis.
-        whole: whether x counts something.
-    """
+    """Draw lines, named below; `whole` says that x counts something."""
     names = [line.label for line in found if line.label]
     barred = any(line.errors is not None for line in found)
     figure, axes, columns = _axes(x, y, 3.2, names, barred=barred)
@@ -191,12 +180,7 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
 
 
 def bars(stacks: Mapping[str, Mapping[str, float]], x: str) -> Figure:
-    """Draw a horizontal bar for each name, put together from parts.
-
-    Args:
-        stacks: name → part → its length.
-        x: label of the axis.
-    """
+    """Draw a horizontal bar for each name, put together from parts: name → part → length."""
     parts = list(dict.fromkeys(part for stack in stacks.values() for part in stack))
     figure, axes = draw_axes(x, "", 1.1 + 0.3 * len(stacks) + 0.17 * -(-len(parts) // 4))
     names, shades = list(stacks), (*COLORS, _FAINT, INK)
@@ -215,63 +199,28 @@ def bars(stacks: Mapping[str, Mapping[str, float]], x: str) -> Figure:
 def dots(rows: Sequence[Values], x: str, *, before: str = "earlier") -> Figure:
     """Draw a row for each method: a dot for each seed, a stroke for their mean, the paper's value.
 
-    An earlier value of a seed is a hollow dot above its own, joined to it. One row far from all
-    others is named at the edge of the axis, with its mean, so that the others can be told apart.
-
-    Args:
-        rows: what is drawn, from above.
-        x: label of the axis.
-        before: what the legend calls a hollow dot.
+    An earlier value of a seed is a hollow dot above its own, joined to it.
+    `before` is its name in the legend.
     """
     figure, axes = draw_axes(x, "", 1.1 + 0.24 * len(rows))
     axes.grid(visible=False, axis="y")
-    far = _far(rows)
     for i, row in enumerate(rows):
-        if i != far:
-            _draw_row(axes, i, row)
-    if far is not None:
-        _name_at_edge(axes, far, rows)
+        _draw_row(axes, i, row)
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     # Long names leave less of the width to the axis.
     longest = max((len(row.label) for row in rows), default=0)
     axes.xaxis.set_major_locator(MaxNLocator(7 if longest <= 32 else 4))
-    near = [row for i, row in enumerate(rows) if i != far]
     marks: dict[str, dict[str, Any]] = {"one seed": {"marker": "o", "color": SOFT, "ms": 5.5}}
-    if any(len(row.values) > 1 for row in near):
+    if any(len(row.values) > 1 for row in rows):
         marks["mean"] = {"marker": "|", "color": SOFT, "ms": 11, "mew": 1.6}
-    if any(row.printed is not None for row in near):
+    if any(row.printed is not None for row in rows):
         marks["the paper"] = {"marker": "D", "mfc": "none", "mec": INK, "ms": 5}
-    if any(row.moves for row in near):
+    if any(row.moves for row in rows):
         marks[before] = {"marker": "o", "mfc": "white", "mec": SOFT, "ms": 4.5}
-    if far is not None:
-        marks["beyond the axis"] = {"marker": _arrow(rows, far), "color": SOFT, "ms": 5.5}
     handles = [Line2D([], [], ls="", **mark) for mark in marks.values()]
     figure.legend(handles, list(marks), ncols=len(marks), handletextpad=0.2, **_LEGEND)
     return figure
-
-
-def _marks(row: Values) -> list[float]:
-    return [mark for mark in (*row.values, row.printed, *row.before) if mark is not None]
-
-
-def _far(rows: Sequence[Values]) -> int | None:
-    """The row without which the axis is less than half as long; None where there is none."""
-
-    def length(drawn: Sequence[Values]) -> float:
-        marks = [mark for row in drawn for mark in _marks(row)]
-        return max(marks) - min(marks)
-
-    # Of few rows none is the odd one out. What stands beside a row is never hidden.
-    if len(rows) < 4:
-        return None
-    without = {
-        i: length([*rows[:i], *rows[i + 1 :]])
-        for i, row in enumerate(rows)
-        if row.printed is None and not row.moves
-    }
-    odd = min(without, key=without.__getitem__, default=None)
-    return odd if odd is not None and without[odd] < 0.5 * length(rows) else None
 
 
 def _draw_row(axes: Axes, i: int, row: Values) -> None:
@@ -289,23 +238,6 @@ def _draw_row(axes: Axes, i: int, row: Values) -> None:
         axes.plot(start, i - apart, marker="o", ms=4.5, mfc="white", mec=color, ls="")
     if row.printed is not None:
         axes.plot(row.printed, i, marker="D", ms=5, mfc="none", mec=INK, mew=1.0, ls="", zorder=5)
-
-
-def _arrow(rows: Sequence[Values], far: int) -> str:
-    """The marker that points to where a far row lies."""
-    others = [mark for i, row in enumerate(rows) if i != far for mark in _marks(row)]
-    return "<" if rows[far].values[0] < min(others) else ">"
-
-
-def _name_at_edge(axes: Axes, far: int, rows: Sequence[Values]) -> None:
-    """Draw an arrow at the edge of the axis, and the mean of what lies beyond it."""
-    row, arrow = rows[far], _arrow(rows, far)
-    color = SOFT if row.place is None else _look(row.place)[0]
-    edge, side, inwards = (0.015, "left", 0.025) if arrow == "<" else (0.985, "right", -0.025)
-    # Across in parts of the axis, whatever it shows; down in rows.
-    look: dict[str, Any] = {"color": color, "transform": axes.get_yaxis_transform(), "zorder": 3}
-    axes.plot(edge, far, marker=arrow, ms=5.5, ls="", **look)
-    axes.text(edge + inwards, far, f"{fmean(row.values):.2f}", ha=side, va="center", **look)
 
 
 def _look(place: int) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Records as data frames, a row each, with the fields of their recipes as columns."""
+"""Records as data frames: a row each, with the fields of their recipes as columns."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -12,11 +12,11 @@ import pandas as pd
 from divaug.lab.checkout import commit_of
 from divaug.lab.results.methods import method
 from divaug.lab.results.places import command_of, each, machine_of, setting_of, versions_of
-from divaug.lab.results.records import Cost, Examination, Measurement, Run, read_records
+from divaug.lab.results.records import Run, read_records
 from divaug.lab.results.stats import Mean, mean_of
 from divaug.names import unknown_name
 
-__all__ = ["MARK", "NEUTRAL", "TRAIN_IMAGES", "Records", "Selection", "View", "load"]
+__all__ = ["MARK", "NEUTRAL", "TIMELESS", "TRAIN_IMAGES", "Records", "Selection", "View", "load"]
 
 #: Columns that two values of a pair share: a run in bfloat16 and one in float32 are no pair.
 MARK = ["seed", "precisions"]
@@ -36,7 +36,6 @@ TRAIN_IMAGES: Mapping[str, int] = {
     "svhn": 73_257,
     "fashion_mnist_small": 3_000,
 }
-_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True)
@@ -91,13 +90,13 @@ class Selection:
             parts.append(f"{self.scale:g} of the training images")
         return ", ".join([*parts, *(f"{name}={text}" for name, text in self.fields.items())])
 
-    def holds(self, changed: Mapping[str, Any], recipe: Mapping[str, Any], free: Iterable[str]
-              ) -> bool:  # fmt: skip
+    def holds(self, record: Any, free: Iterable[str]) -> bool:
         """Test whether a record is of these settings, whatever its fields in `free`.
 
         Raises:
             ValueError: a change of a field that no recipe has.
         """
+        recipe = record.recipe
         wanted = {name: text for name, text in self.fields.items() if name not in free}
         if self.scale < 1 and "train_images" not in free:
             images = round(self.scale * TRAIN_IMAGES[recipe["dataset"]])
@@ -105,18 +104,15 @@ class Selection:
         for name in wanted:
             if name not in recipe:
                 raise ValueError(unknown_name("field of a recipe:", name, tuple(recipe)))
-        if set(changed) - set(free) - set(wanted):
-            return False
-        return all(_same(recipe[name], text) for name, text in wanted.items())
+        same = all(_same(recipe[name], text) for name, text in wanted.items())
+        return same and not set(record.changed) - set(free) - set(wanted)
 
 
 def _same(value: Any, text: str) -> bool:
     if isinstance(value, bool):
-        return _WORDS.get(text.lower()) is value
-    if isinstance(value, str):
-        return value == text
+        return value is (text.lower() in ("true", "yes", "on"))
     try:
-        return float(text) == value
+        return bool(type(value)(float(text) if isinstance(value, int) else text) == value)
     except ValueError:
         return False
 
@@ -125,21 +121,44 @@ def _same(value: Any, text: str) -> bool:
 class Records:
     """All records of a folder, as data frames.
 
-    Every frame has the fields of the recipe as columns, and `row`, `changed`, `hash`, `precisions`
-    and `record`, which is the record itself.
+    Every frame has the fields of the recipe as columns, and `row`, `hash`, `precisions`, `setting`
+    (empty where starts differ) and `record`, which is the record itself.
 
     Args:
-        runs: a row for each run; see `_of_run`.
-        measurements: a row for each measurement; `method` is what was measured, `augmenter` what
-            its network was trained with.
-        examinations: a row for each examination; `trained` counts the epochs of its network.
-        costs: a row for each timing; see `_of_cost`.
+        runs: see `_of_run`.
+        measurements: `method` is what was measured, `augmenter` what its network was trained with.
+        examinations: `trained` counts the epochs of its network.
+        costs: `share` is the step over the one that it was timed in turns with.
     """
 
     runs: pd.DataFrame
     measurements: pd.DataFrame
     examinations: pd.DataFrame
     costs: pd.DataFrame
+
+    @staticmethod
+    def of(records: Iterable[Any]) -> "Records":
+        """Make data frames of records."""
+        makers = {"runs": _of_run, "measurements": _of_measurement, "examinations": _of_examination}
+        rows: dict[str, list[Any]] = {kind: [] for kind in (*makers, "costs")}
+        for one in records:
+            settings = {setting_of(place) for place in one.places}
+            common = {
+                **one.recipe,
+                "row": one.row,
+                "hash": one.hash,
+                "record": one,
+                "precisions": ", ".join(sorted({str(p.get("precision")) for p in one.places})),
+                "setting": settings.pop() if len(settings) == 1 else "",
+            }
+            rows[one.kind].append(common | makers.get(one.kind, _of_cost)(one))
+        columns = ["row", "record", "augmenter"]  # of a frame without records
+        return Records(
+            **{
+                k: pd.DataFrame(found, columns=None if found else columns)
+                for k, found in rows.items()
+            }
+        )
 
     @property
     def empty(self) -> bool:
@@ -156,60 +175,21 @@ class Records:
 
 
 def load(folder: str | Path) -> Records:
-    """Read all records of a folder; a folder that does not exist has none.
-
-    Raises:
-        ValueError: a file is damaged, or records contradict each other.
-    """
-    return frames(read_records(folder))
-
-
-def frames(found: Mapping[str, Iterable[Any]]) -> Records:
-    """Make data frames of records.
-
-    Args:
-        found: kind → records.
-    """
-    return Records(
-        _frame(map(_of_run, found.get("runs", ()))),
-        _frame(map(_of_measurement, found.get("measurements", ()))),
-        _frame(map(_of_examination, found.get("examinations", ()))),
-        _frame(map(_of_cost, found.get("costs", ()))),
-    )
-
-
-def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    listed = list(rows)
-    return pd.DataFrame(listed) if listed else pd.DataFrame(columns=["row", "record", "augmenter"])
-
-
-def _common(record: Any, environments: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    places = list(environments)
-    precisions = sorted({str(place.get("precision")) for place in places})
-    settings = {setting_of(place) for place in places}
-    return {
-        **record.recipe,
-        "row": record.row,
-        "changed": record.changed,
-        "hash": record.hash,
-        "record": record,
-        "precisions": ", ".join(precisions),
-        "setting": settings.pop() if len(settings) == 1 else "",
-    }
+    """Read all records of a folder; a folder that does not exist has none."""
+    return Records.of(read_records(folder))
 
 
 def _of_run(run: Run) -> dict[str, Any]:
-    """Columns of a run: values of its last epoch, means over all epochs, times, and its places.
+    """Columns of a run.
 
-    `loss` and `accuracy` are of the last epoch, `accuracy` on the test images. `trained` is the
+    `accuracy`, `error` (on the test images) and `loss` are of the last epoch. `trained` is the
     Variance Diversity of the trained views, `choice` that of the kept over that of all candidates,
     `reach` over the largest there was: means over the epochs. `worked` are seconds without
     start-up; `alone` says that they are of one run alone on its device, from one start to its end.
     """
     kept = [one.kept for one in run.epochs if one.kept]
-    last, few = run.epochs[-1], run.few_labels
+    last, few, starts = run.epochs[-1], run.few_labels, run.starts
     return {
-        **_common(run, run.starts),
         "accuracy": last.test_accuracy,
         "error": 1 - last.test_accuracy,
         "loss": last.loss,
@@ -218,56 +198,47 @@ def _of_run(run: Run) -> dict[str, Any]:
         "reach": _mean(k.diversity_kept / k.diversity_best for k in kept if k.diversity_best > 0),
         "worked": math.fsum(value for kind, value in run.time.items() if kind != "start_up"),
         "side_by_side": run.side_by_side,
-        "alone": run.side_by_side == 1 and len(run.starts) == 1,
+        "alone": run.side_by_side == 1 and len(starts) == 1,
         "few_labels": few.labels if few else None,
         "steps": few.steps if few else None,
         "split": few.split if few else None,
-        "machine": each(map(machine_of, run.starts), ", then "),
-        "precision": each((start.get("precision") or "" for start in run.starts), ", then "),
-        "versions": each(map(versions_of, run.starts), ", then "),
-        "commit": each(map(commit_of, run.starts)),
-        "command": each(map(command_of, run.starts), "; "),
-    }
-
-
-def _of_measurement(one: Measurement) -> dict[str, Any]:
-    values = one.values
-    return {
-        **_common(one, [one.environment]),
-        "method": one.augmenter,
-        "variance": values["variance_diversity"],
-        "views_loss": values["loss_diversity"],
-        "affinity": values["affinity"],
-        "clean": values["clean_accuracy"],
-        "images": values["train_images"],
-        "phases": values["epochs"],
-    }
-
-
-def _of_examination(one: Examination) -> dict[str, Any]:
-    return {
-        **_common(one, [one.environment]),
-        "trained": one.epochs,
-        "images": one.values["images"],
-    }
-
-
-def _of_cost(cost: Cost) -> dict[str, Any]:
-    """Columns of a timing; `share` is its step over the one that it was timed in turns with."""
-    return {
-        **_common(cost, [cost.environment]),
-        "step_ms": cost.step_ms["median"],
-        "beside_ms": cost.base_ms["median"],
-        "share": cost.step_ms["median"] / cost.base_ms["median"],
-        "peak_bytes": cost.peak_bytes,
-        "batch": cost.batch,
-        "machine": machine_of(cost.environment),
+        "machine": each(machine_of, starts, ", then "),
+        "precision": each(lambda start: start.get("precision") or "", starts, ", then "),
+        "versions": each(versions_of, starts, ", then "),
+        "commit": each(commit_of, starts, ", "),
+        "command": each(command_of, starts, "; "),
     }
 
 
 def _mean(values: Iterable[float]) -> float:
     found = mean_of(values)
     return found.mean if found else math.nan
+
+
+def _of_measurement(one: Any) -> dict[str, Any]:
+    return {
+        "method": one.augmenter,
+        "variance": one.values["variance_diversity"],
+        "views_loss": one.values["loss_diversity"],
+        "affinity": one.values["affinity"],
+        "clean": one.values["clean_accuracy"],
+        "images": one.values["train_images"],
+        "phases": one.values["epochs"],
+    }
+
+
+def _of_examination(one: Any) -> dict[str, Any]:
+    return {"trained": one.epochs, "images": one.values["images"]}
+
+
+def _of_cost(cost: Any) -> dict[str, Any]:
+    return {
+        "step_ms": cost.step_ms["median"],
+        "beside_ms": cost.base_ms["median"],
+        "share": cost.step_ms["median"] / cost.base_ms["median"],
+        "peak_bytes": cost.peak_bytes,
+        "batch": cost.batch,
+    }
 
 
 @dataclass(frozen=True)
@@ -288,9 +259,11 @@ class View:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """The runs of the selection, of any length."""
+        """The runs of the selection, of any length, by seed."""
         found = self._selected(self.records.runs, {"epochs"})
-        return found if found.empty else found[found.few_labels.notna() == self.few_labels]
+        if found.empty:
+            return found
+        return found[found.few_labels.notna() == self.few_labels].sort_values("seed", kind="stable")
 
     @cached_property
     def costs(self) -> pd.DataFrame:
@@ -301,27 +274,25 @@ class View:
     @cached_property
     def measurements(self) -> pd.DataFrame:
         """The measurements of the selection, each over the whole of a schedule."""
-        found = self._of_usual_length(self._selected(self.records.measurements, {"epochs"}))
+        found = self._of_usual_length(self.records.measurements)
         if found.empty:
             return found
         cells = ["row", "augmenter", "method", *MARK]
         # Older records have one phase of a schedule.
-        whole = found.phases == found.groupby(cells).phases.transform("max")
-        return found[whole].drop_duplicates(cells)
+        return found.sort_values("phases").drop_duplicates(cells, keep="last").sort_index()
 
     @cached_property
     def examinations(self) -> pd.DataFrame:
         """The examinations of the selection."""
-        found = self._of_usual_length(self._selected(self.records.examinations, {"epochs"}))
+        found = self._of_usual_length(self.records.examinations)
         return found.sort_values(["trained", "seed"]) if len(found) else found
 
     def _selected(self, frame: pd.DataFrame, free: Iterable[str]) -> pd.DataFrame:
-        records = frame.record
-        return frame[[self.selection.holds(one.changed, one.recipe, free) for one in records]]
+        return frame[[self.selection.holds(one, free) for one in frame.record]]
 
     def _of_usual_length(self, frame: pd.DataFrame) -> pd.DataFrame:
-        usual = frame.row.map(self.usual)
-        return frame[frame.epochs == usual] if len(frame) else frame
+        found = self._selected(frame, {"epochs"})
+        return found[found.epochs == found.row.map(self.usual)] if len(found) else found
 
     def usual(self, row: str) -> int | None:
         """The epochs of a row: those selected, else the paper's; None where nothing tells them."""
@@ -329,8 +300,7 @@ class View:
 
     @cached_property
     def _usual(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        every = self.records
+        every, found = self.records, dict[str, int]()
         for frame in (every.runs, every.costs, every.measurements, every.examinations):
             for one in frame.record:
                 if "epochs" not in one.changed:
@@ -343,21 +313,17 @@ class View:
     def _cells(self) -> dict[tuple[str, str, int], pd.DataFrame]:
         if self.runs.empty:
             return {}
-        groups = self.runs.sort_values("seed", kind="stable").groupby(
-            ["row", "augmenter", "epochs"]
-        )
-        return {key: cell for key, cell in groups}
+        return dict(iter(self.runs.groupby(["row", "augmenter", "epochs"])))  # type: ignore[arg-type]
 
     def cell(self, row: str, name: str, epochs: int | None = None) -> pd.DataFrame:
-        """The runs of a method in a row, by seed.
+        """The runs of a method in a row, by seed; without `epochs` those of the usual length."""
+        length = epochs or self.usual(row)
+        return self._cells.get((row, name, length or 0), self.runs.iloc[:0])
 
-        Args:
-            row: dataset and network, or family and labels.
-            name: the method.
-            epochs: None for the row's usual ones.
-        """
-        key = (row, name, epochs or self.usual(row))
-        return self._cells.get(key, self.runs.iloc[:0])  # type: ignore[arg-type]
+    def cells(self, rows: Iterable[str], names: Iterable[str]) -> list[Any]:
+        """The records of all runs of some methods in some rows, with the usual epochs."""
+        every = list(names)
+        return [run for row in rows for name in every for run in self.cell(row, name).record]
 
     def lengths(self, row: str, name: str | None = None) -> list[int]:
         """The epochs that a row's runs have, of one method or of any; the longest first."""
@@ -365,37 +331,34 @@ class View:
         found = {epochs for at, one, epochs in self._cells if at == row and one in names}
         return sorted(found, reverse=True)
 
-    def rows(self, frame: pd.DataFrame | None = None, method: str = "augmenter") -> list[str]:
+    def rows(self, frame: pd.DataFrame | None = None, column: str = "augmenter") -> list[str]:
         """The selected rows that have records of the methods; where none is selected, all.
 
         Args:
             frame: of the records; None for the runs.
-            method: column that names the method.
+            column: that names the method.
         """
         records = self.runs if frame is None else frame
-        if records.empty:
-            return []
-        found = set(records.row[records[method].isin(self.methods)])
+        found = set(records.row[records[column].isin(self.methods)]) if len(records) else set()
         return [row for row in self.selection.rows or sorted(found) if row in found]
 
     def title(self, row: str, name: str) -> str:
         """A method as people read it, with the numbers of views and candidates of a row."""
-        every = self.records
-        for frame in (self.runs, every.runs, every.costs):
-            found = frame[frame.row == row]
-            if len(found):
-                one = found.iloc[0]
-                return method(name).label.format(S=one.num_selected, E=one.num_candidates)
-        return method(name).label.format(S="S", E="E")
+        sizes: dict[str, Any] = {"S": "S", "E": "E"}
+        for frame in (self.records.costs, self.records.runs, self.runs):
+            for one in frame[frame.row == row][:1].itertuples():
+                sizes = {"S": one.num_selected, "E": one.num_candidates}
+        return method(name).label.format(**sizes)
 
-    def mean(self, row: str, name: str, value: str = "accuracy", epochs: int | None = None
-             ) -> Mean | None:  # fmt: skip
+    def mean(
+        self, row: str, name: str, value: str = "accuracy", epochs: int | None = None
+    ) -> Mean | None:
         """The mean of a column over the seeds of a cell; None where nothing was run."""
-        cell = self.cell(row, name, epochs)
-        return mean_of(cell[value]) if len(cell) else None
+        return mean_of(self.values(row, name, value, epochs))
 
-    def values(self, row: str, name: str, value: str = "accuracy", epochs: int | None = None
-               ) -> pd.Series:  # fmt: skip
+    def values(
+        self, row: str, name: str, value: str = "accuracy", epochs: int | None = None
+    ) -> pd.Series:
         """A column of a cell by seed and precision, where it exists."""
         cell = self.cell(row, name, epochs)
         if cell.empty:
@@ -412,7 +375,7 @@ class View:
         epochs: int | None = None,
         second_epochs: int | None = None,
     ) -> Mean | None:
-        """The mean of the first minus the second, over the seeds that both have.
+        """The mean of the first minus the second method, over the seeds that both have.
 
         Args:
             row: dataset and network.
@@ -425,21 +388,19 @@ class View:
         ours = self.values(row, first, value, epochs)
         return mean_of((ours - self.values(row, second, value, second_epochs)).dropna())
 
-    def timings(self, row: str, name: str, setting: str | None = None) -> pd.DataFrame:
+    def timings(self, row: str, name: str) -> pd.DataFrame:
         """The timings of a method's step, the oldest first."""
-        found = self.costs[(self.costs.row == row) & (self.costs.augmenter == name)]
-        return found if setting is None or found.empty else found[found.setting == setting]
+        return self.costs[(self.costs.row == row) & (self.costs.augmenter == name)]
 
     def related(self, row: str, name: str, base: str, setting: str) -> tuple[Any, Any]:
         """A method's timing and that of another in the same batch; None for what does not exist.
 
         The oldest such pair counts, so that epochs which follow from it stay what they are.
         """
-        own, others = (self.timings(row, one, setting) for one in (name, base))
-        if own.empty:
-            return None, None
-        paired = own[own.batch.isin(others.batch)] if len(others) else own.iloc[:0]
-        if paired.empty:
-            return own.iloc[0], None
-        first = paired.iloc[0]
-        return first, others[others.batch == first.batch].iloc[0]
+        found = [list(self.timings(row, one).itertuples()) for one in (name, base)]
+        own, others = ([one for one in some if one.setting == setting] for some in found)
+        for one in own:
+            for other in others:
+                if one.batch == other.batch:
+                    return one, other
+        return (own[0] if own else None), None

@@ -4,19 +4,11 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-__all__ = [
-    "ADVERSARIAL",
-    "Printed",
-    "cost",
-    "printed",
-    "random_baseline",
-    "random_baselines",
-    "semi_supervised",
-    "semi_supervised_rows",
-    "semi_supervised_steps",
-]
+from divaug.lab.results.columns import Column
+
+__all__ = ["ADVERSARIAL", "Printed", "column", "cost", "printed"]
 
 #: A method of the paper's table that is not built here.
 ADVERSARIAL = "adversarial-autoaugment"
@@ -24,23 +16,21 @@ ADVERSARIAL = "adversarial-autoaugment"
 
 @dataclass(frozen=True)
 class Printed:
-    """A cell of a table of the paper.
-
-    Args:
-        percent: accuracy or error, as printed.
-        percent_spread: the deviation printed after ±; None where there is none.
-        digits: that are printed.
-    """
+    """A cell of a table of the paper: percent, deviation where there is one, digits after it."""
 
     percent: float
     percent_spread: float | None = None
     digits: int = 1
-    ends: ClassVar = ("percent", "percent_spread")
 
     def show(self) -> str:
         """The cell as the paper prints it."""
         spread = f" ± {self.percent_spread:.{self.digits}f}" if self.percent_spread else ""
         return f"{self.percent:.{self.digits}f}{spread}"
+
+
+def column(name: str) -> Column:
+    """A column of printed numbers."""
+    return Column("paper", name, Printed.show, numeric=True, ends=("percent", "percent_spread"))
 
 
 @cache
@@ -49,24 +39,26 @@ def _content() -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _cell(table: Any, row: str, augmenter: str, digits: int = 1) -> Printed | None:
-    found = table.get(row, {}).get(augmenter)
-    return None if found is None else Printed(*[*found, None][:2], digits)
+def printed(row: str, augmenter: str, table: str = "supervised") -> Printed | None:
+    """A cell of a table of the paper; None for a dash.
 
-
-def printed(row: str, augmenter: str) -> Printed | None:
-    """The test accuracy in the paper's table of supervised training; None for a dash.
+    Args:
+        row: dataset and network, or family and labels.
+        augmenter: the method.
+        table: "supervised" or "random_baseline": accuracies; "semi_supervised": errors.
 
     Example:
         >>> printed("cifar10-wide-resnet-40-2", "divaug").show()
         '96.9 ± 0.1'
     """
-    return _cell(_content()["supervised"], row, augmenter)
+    found = _rows(table).get(row, {}).get(augmenter)
+    digits = 2 if table == "semi_supervised" else 1
+    return None if found is None else Printed(*[*found, None][:2], digits)
 
 
-def random_baseline(row: str, augmenter: str) -> Printed | None:
-    """The test accuracy in the paper's comparison with a random choice; None for none."""
-    return _cell(_content()["random_baseline"], row, augmenter)
+def _rows(table: str) -> Any:
+    found = _content()[table]
+    return found.get("errors", found)
 
 
 def random_baselines() -> str:
@@ -76,42 +68,24 @@ def random_baselines() -> str:
         >>> random_baselines().partition(";")[0]
         'cifar10-wide-resnet-28-10 98.1 ± 0.1 against 97.7 ± 0.1'
     """
-    pairs = {
-        row: [random_baseline(row, name) for name in ("divaug", "random")]
-        for row in _content()["random_baseline"]
-    }
-    return "; ".join(
-        f"{row} {' against '.join(one.show() for one in pair if one)}"
-        for row, pair in pairs.items()
-    )
+    texts = []
+    for row in _rows("random_baseline"):
+        pair = [printed(row, name, "random_baseline") for name in ("divaug", "random")]
+        texts.append(f"{row} {' against '.join(one.show() for one in pair if one)}")
+    return "; ".join(texts)
 
 
-def semi_supervised(row: str, augmenter: str) -> Printed | None:
-    """The test error in the paper's semi-supervised table; None for none.
-
-    Example:
-        >>> semi_supervised("uda-paper-1000", "divaug").percent
-        6.94
-    """
-    return _cell(_content()["semi_supervised"]["errors"], row, augmenter, 2)
-
-
-def semi_supervised_rows() -> tuple[str, ...]:
+def few_labels_rows() -> tuple[str, ...]:
     """The rows of the paper's semi-supervised table."""
-    return tuple(_content()["semi_supervised"]["errors"])
+    return tuple(_rows("semi_supervised"))
 
 
-def semi_supervised_steps() -> int:
-    """The steps of a trial of the paper's semi-supervised table."""
+def few_labels_steps() -> int:
+    """The steps of a trial in the paper's semi-supervised table."""
     return int(_content()["semi_supervised"]["steps"])
 
 
 def cost(dataset: str, augmenter: str) -> float | None:
-    """The paper's cost of training relative to RandAugment; None where it gives none.
-
-    Example:
-        >>> cost("cifar10", "divaug"), cost("svhn", "divaug")
-        (4.5, None)
-    """
+    """The paper's cost of training relative to RandAugment; None where it gives none."""
     found: float | None = _content()["cost"].get(dataset, {}).get(augmenter)
     return found

@@ -1,7 +1,7 @@
 """Machines, versions, commits and commands of records, as tables name them."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from divaug.lab.checkout import commit_of
@@ -9,10 +9,6 @@ from divaug.lab.checkout import commit_of
 __all__ = ["command_of", "each", "machine_of", "origin", "portable", "setting_of", "versions_of"]
 
 Environment: TypeAlias = Mapping[str, Any]
-
-# More than so many machines, versions or commits are counted.
-_NAMED = 4
-_PACKAGES = ("torch", "triton", "divaug")
 
 
 def machine_of(environment: Environment) -> str:
@@ -46,7 +42,7 @@ def versions_of(environment: Environment) -> str:
     """Python, CUDA and the packages that decide numbers and times."""
     packages = environment.get("packages", {})
     found = {"Python": environment.get("python"), "CUDA": environment.get("cuda")}
-    found |= {name: packages.get(name) for name in _PACKAGES}
+    found |= {name: packages.get(name) for name in ("torch", "triton", "divaug")}
     return ", ".join(f"{name} {value}" for name, value in found.items() if value)
 
 
@@ -63,51 +59,31 @@ def portable(environment: Environment) -> dict[str, Any]:
         >>> portable({"command": ["divaug", "train", "--data", "/home/me/a.npz", "--out=../x/b"]})
         {'command': ['divaug', 'train', '--data', 'a.npz', '--out=b']}
     """
-    short = [_shorten(str(word)) for word in environment.get("command", ())]
-    return {**environment, "command": short}
+
+    def shortened(word: str) -> str:
+        return "=".join(re.split(r"[/\\]", part.rstrip("/\\"))[-1] for part in word.split("="))
+
+    return {**environment, "command": [shortened(w) for w in environment.get("command", ())]}
 
 
-def each(values: Iterable[str], between: str = ", ") -> str:
-    """Different values, each once."""
-    return between.join(value for value in dict.fromkeys(values) if value)
+def each(of: Callable[[Environment], str], places: Iterable[Environment], between: str) -> str:
+    """Different values of some places, each once."""
+    return between.join(value for value in dict.fromkeys(map(of, places)) if value)
 
 
-def origin(kind: str, works: Sequence[Sequence[Environment]], listed: str) -> str:
-    """Say in one sentence where some works were done; empty for none.
-
-    Args:
-        kind: name of a work, like "run".
-        works: the environment of each start of each.
-        listed: where the command of each stands.
-
-    Example:
-        >>> print(origin("run", [[{"gpu": "Some GPU", "commit": "abc"}]] * 2, "`runs.csv`"))
-        2 runs on Some GPU; commit abc; their commands: `runs.csv`.
-    """
-    starts = [start for work in works for start in work]
-    if not starts:
-        return ""
-    commits = list(dict.fromkeys(map(commit_of, starts)))
-    parts = [
-        f"{len(works)} {kind}{'s' * (len(works) > 1)} on {_named(map(_place_of, starts), ' / ')}",
-        _named(map(versions_of, starts), " / "),
-        f"commit{'s' * (len(commits) > 1)} {_named(commits, ', ')}",
-        f"their commands: {listed}",
-    ]
-    return "; ".join(part for part in parts if part) + "."
-
-
-def _place_of(environment: Environment) -> str:
-    precision = environment.get("precision")
-    return machine_of(environment) + (f" ({precision})" if precision else "")
-
-
-def _named(values: Iterable[str], between: str) -> str:
-    found = [value for value in dict.fromkeys(values) if value]
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return between.join(found[:_NAMED]) + more
-
-
-def _shorten(word: str) -> str:
-    """A word of a command, with the last part alone of each path in it."""
-    return "=".join(re.split(r"[/\\]", part.rstrip("/\\"))[-1] for part in word.split("="))
+def origin(records: Iterable[Any]) -> str:
+    """Say where records were made; empty for none."""
+    kinds: dict[str, list[Any]] = {}
+    for one in records:
+        kinds.setdefault(one.kind, []).append(one)
+    sentences = []
+    for kind, found in kinds.items():
+        places = [place for one in found for place in one.places]
+        noun = kind if len(found) > 1 else kind.removesuffix("s")
+        count = f"{len(found)} {noun} on {each(machine_of, places, ' / ')}"
+        sentences.append(f"{count}; {each(versions_of, places, ' / ')}.")
+    commits = {
+        commit_of(place) for found in kinds.values() for one in found for place in one.places
+    }
+    last = f"{len(commits)} commits; each record and `runs.csv` name theirs, and the command."
+    return " ".join([*sentences, last]) if sentences else ""

@@ -20,23 +20,11 @@ from divaug.names import unknown_name
 
 __all__ = ["TARGETS", "target"]
 
-TARGETS: Mapping[str, Target] = MappingProxyType(
-    {
-        one.TARGET.name: one.TARGET
-        for one in (
-            supervised,
-            random_baseline,
-            choice,
-            diversity,
-            affinity,
-            rotate,
-            evolution,
-            cost,
-            equal_cost,
-            semi_supervised,
-        )
-    }
-)
+_MODULES = (
+    supervised, random_baseline, choice, diversity, affinity, rotate, evolution, cost, equal_cost,
+    semi_supervised,
+)  # fmt: skip
+TARGETS: Mapping[str, Target] = MappingProxyType({one.TARGET.name: one.TARGET for one in _MODULES})
 """Name → target."""
 
 

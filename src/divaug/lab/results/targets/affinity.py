@@ -2,28 +2,16 @@
 
 from typing import Any
 
-import pandas as pd
-
+from divaug.lab.results.columns import Column, number, points, spread, table
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import METHODS, SCORERS
-from divaug.lab.results.outcome import (
-    Claim,
-    Outcome,
-    Target,
-    claims_table,
-    number,
-    provenance,
-    spread,
-    summary,
-)
+from divaug.lab.results.outcome import Claim, Outcome, Target, claims_table
 from divaug.lab.results.stats import NOT_RUN
-from divaug.lab.results.targets.compared import runs_behind
 from divaug.lab.results.targets.measured import (
     ACCURACY,
     AFFINITY,
-    FIGURE_METHODS,
+    FIVE,
     GAIN,
-    LIMITS,
     LOSS,
     NETWORKS,
     OWN_LOSS,
@@ -31,7 +19,6 @@ from divaug.lab.results.targets.measured import (
     Seen,
     measured_rows,
 )
-from divaug.lab.tables import Column, table
 
 __all__ = ["TARGET"]
 
@@ -44,54 +31,49 @@ _COLUMNS = (
     number("networks", "n networks"),
     spread("own_loss", "Loss Diversity"),
     number("n", "n"),
-    summary("gain", "gain, points", 2, 100, sign=True, missing=NOT_RUN),
+    points("gain", "gain, points", NOT_RUN),
     number("pairs", "pairs"),
 )
 _NOTE = (
-    "Variance Diversity and loss: of S views of each training image, to the asked networks, "
-    "one for each seed, over n networks. "
-    "Affinity: their accuracy on augmented test images less that on the test images. Loss "
+    "Variance Diversity and loss: of S views of each training image, to n networks, one for each "
+    "seed. Affinity: their accuracy on augmented test images less that on the test images. Loss "
     "Diversity, as defined: the training loss of networks trained with the method itself, last "
-    "epoch, over n seeds. Gain: in accuracy over the default augmentation, in so many pairs of "
-    "runs with the same seed."
+    "epoch. Gain: in accuracy over the default augmentation, in so many pairs of runs with the "
+    "same seed."
 )
 
 
 def _analyse(view: View, rows: list[str]) -> Outcome:
     (row,) = rows
-    seen = {scorer: Seen(view, row, scorer) for scorer in SCORERS}
-    runs, first = runs_behind(view, [row], SCORERS), seen["none"]
-    measured = pd.concat([one.measurements for one in seen.values()])
-    main = table(
-        "affinity",
-        f"Affinity and diversity, {row}",
-        _COLUMNS,
-        [_line(one, name) for one in seen.values() for name in view.methods],
-        [_NOTE, LIMITS, first.left_out(), *(one.networks() for one in seen.values())],
-        provenance(runs, measured),
-    )
+    every = [Seen(view, row, scorer) for scorer in SCORERS]
+    first = every[0]
+    lines = [_line(seen, name) for seen in every for name in view.methods]
+    notes = [_NOTE, *first.notes(), every[1].notes()[1]]
     correlations = first.correlations_table(
-        [
-            (VARIANCE, OWN_LOSS),
-            (VARIANCE, LOSS),
-            (VARIANCE, AFFINITY),
-            (OWN_LOSS, AFFINITY),
-            (AFFINITY, GAIN),
-            (OWN_LOSS, GAIN),
-        ]
+        (VARIANCE, OWN_LOSS),
+        (VARIANCE, LOSS),
+        (VARIANCE, AFFINITY),
+        (OWN_LOSS, AFFINITY),
+        (AFFINITY, GAIN),
+        (OWN_LOSS, GAIN),
     )
+    drawings = [
+        drawing
+        for name, one in (("loss-diversity", OWN_LOSS), ("affinity", AFFINITY))
+        for drawing in first.draw_pair(
+            name, f"{one.title} against Variance Diversity, {row}", VARIANCE, one, one.title
+        )
+    ]
+    measured = [record for seen in every for record in seen.measurements.record]
     return Outcome(
-        (main, correlations, claims_table(_claims(first))),
-        runs,
-        tuple(
-            drawing
-            for name, one in (("loss-diversity", OWN_LOSS), ("affinity", AFFINITY))
-            for drawing in first.draw_pair(
-                name, f"{one.title} against Variance Diversity, {row}", VARIANCE, one, one.title
-            )
+        (
+            table("affinity", f"Affinity and diversity, {row}", _COLUMNS, lines, notes),
+            correlations,
+            claims_table(_claims(first)),
         ),
+        (*view.cells([row], [*SCORERS, *view.methods]), *measured),
+        tuple(drawings),
         ("Correlations, claims and figures are by the networks trained without augmentation.",),
-        empty=measured.empty,
     )
 
 
@@ -113,30 +95,14 @@ def _line(seen: Seen, name: str) -> dict[str, Any]:
 
 
 def _claims(seen: Seen) -> list[Claim]:
-    five = [name for name in seen.view.methods if name in FIGURE_METHODS]
-    most = [("divaug", name) for name in FIGURE_METHODS if name != "divaug"]
+    most = [("divaug", name) for name in FIVE if name != "divaug"]
     least = [(name, "divaug") for _, name in most]  # lower: the others have more
-    searched = [(name, "randaugment") for name in ("autoaugment", "fast-autoaugment")]
-    needed = len(FIGURE_METHODS)
+    together = "Loss Diversity and Variance Diversity rise together, over the paper's five methods"
+    falls = "Affinity falls as {} rises, over the paper's five methods"
     return [
-        seen.correlation_claim(
-            "Loss Diversity and Variance Diversity rise together, over the paper's five methods",
-            five,
-            VARIANCE,
-            OWN_LOSS,
-            least=needed,
-        ),
-        *(
-            seen.correlation_claim(
-                f"Affinity falls as {one.title} rises, over the paper's five methods",
-                five,
-                one,
-                AFFINITY,
-                -1,
-                needed,
-            )
-            for one in (VARIANCE, OWN_LOSS)
-        ),
+        seen.correlation_claim(together, VARIANCE, OWN_LOSS),
+        seen.correlation_claim(falls.format(VARIANCE.title), VARIANCE, AFFINITY, -1),
+        seen.correlation_claim(falls.format(OWN_LOSS.title), OWN_LOSS, AFFINITY, -1),
         seen.order_claim("DivAug has the most Variance Diversity of the five", VARIANCE, most),
         seen.order_claim("DivAug has the most Loss Diversity of the five", OWN_LOSS, most),
         seen.order_claim("DivAug has the lowest Affinity of the five", AFFINITY, least),
@@ -144,7 +110,7 @@ def _claims(seen: Seen) -> list[Claim]:
         seen.order_claim(
             "RandAugment has lower Affinity than AutoAugment and Fast AutoAugment",
             AFFINITY,
-            searched,
+            [(name, "randaugment") for name in ("autoaugment", "fast-autoaugment")],
         ),
     ]
 

@@ -7,32 +7,14 @@ from typing import Any
 
 import pandas as pd
 
+from divaug.lab.results.columns import Column, interval, number, points, spread, table
 from divaug.lab.results.figures import Point, scatter
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import METHODS, RULES, method
-from divaug.lab.results.outcome import Claim, Drawing, interval, number, spread, summary
+from divaug.lab.results.outcome import Claim, Drawing
 from divaug.lab.results.places import setting_of
 from divaug.lab.results.stats import BOUND, NOT_RUN, Mean, above_zero, mean_of
-from divaug.lab.tables import Column, Table, table
-
-__all__ = [
-    "COMPARED",
-    "CONTROLS",
-    "INTERVAL",
-    "REFERENCE",
-    "EqualTime",
-    "at_equal_time",
-    "better_claim",
-    "concatenated",
-    "controls_table",
-    "draw_rules",
-    "epochs_at_equal_time",
-    "equal_time",
-    "lead",
-    "lead_columns",
-    "runs_behind",
-    "time_alone",
-]
+from divaug.lab.tables import Table
 
 #: The method whose time all are given, and those that are given it.
 REFERENCE = "divaug"
@@ -45,30 +27,15 @@ INTERVAL = (
 )
 _CONTROLS_NOTE = (
     "Accuracy of DivAug (k-means++) less that of a control that trains on as many views of each "
-    "image, in points: mean ± sample standard deviation over so many pairs of runs with the same "
-    "seed. VD trained: Variance Diversity of the views trained on, to the network in training, "
-    "mean over all epochs; over all runs of a method."
+    "image, in points, over so many pairs of runs with the same seed. VD trained: Variance "
+    "Diversity of the views trained on, to the network in training, mean over all epochs."
 )
-
-
-def concatenated(view: View, cells: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """The runs of several cells, each once."""
-    found = [cell for cell in cells if len(cell)]
-    if not found:
-        return view.runs.iloc[:0]
-    return pd.concat(found).drop_duplicates("hash")
-
-
-def runs_behind(view: View, rows: Iterable[str], extra: Iterable[str] = ()) -> pd.DataFrame:
-    """Every run of the methods in some rows with the usual epochs, extra methods first."""
-    names = list(dict.fromkeys([*extra, *view.methods]))
-    return concatenated(view, (view.cell(row, name) for row in rows for name in names))
 
 
 def lead_columns(name: str) -> tuple[Column, ...]:
     """The columns of what `lead` gives; `name` is that of the difference."""
     return (
-        summary("difference", name, 2, 100, sign=True, missing=NOT_RUN),
+        points("difference", name, NOT_RUN),
         number("pairs", "pairs"),
         interval("interval", "95 % interval"),
         Column("holds", "DivAug is better"),
@@ -80,7 +47,7 @@ def lead(found: Mean | None) -> dict[str, Any]:
     return {
         "difference": found,
         "pairs": found.n if found else 0,
-        "interval": found.interval if found else None,
+        "interval": found,
         "holds": above_zero(found).value,
     }
 
@@ -91,21 +58,12 @@ def better_claim(text: str, view: View, row: str, name: str) -> Claim:
     if found is None:
         return Claim(text, above_zero(None))
     shown = f"{found.show(2, 100, sign=True)} points, n = {found.n} pair{'s' * (found.n != 1)}"
-    within = f", {found.interval.show(2, 100)} at 95 %" if found.interval else ""
+    within = f", {found.interval()} at 95 %" if found.interval() else ""
     return Claim(text, above_zero(found), shown + within)
 
 
-def controls_table(
-    view: View, rows: Iterable[str], names: Iterable[str] = CONTROLS, where: str = ""
-) -> Table:
-    """DivAug less each control.
-
-    Args:
-        view: the records.
-        rows: of the table.
-        names: of the controls.
-        where: a note on runs that no other table of the target shows.
-    """
+def controls_table(view: View, rows: Iterable[str], names: Iterable[str] = CONTROLS) -> Table:
+    """DivAug less each control."""
     columns = (
         Column("row", "dataset and network"),
         Column("control", "control"),
@@ -126,25 +84,23 @@ def controls_table(
         for name in named
     ]
     title = "DivAug against controls with as many views"
-    return table("controls", title, columns, lines, [_CONTROLS_NOTE, BOUND, INTERVAL], where)
+    return table("controls", title, columns, lines, [_CONTROLS_NOTE, BOUND, INTERVAL])
 
 
 def draw_rules(view: View, row: str) -> list[Drawing]:
     """Accuracy against the diversity trained on, for the rules of selection; none where not run."""
-    points = []
+    found = []
     for name in RULES:
         accuracy, diversity = (view.mean(row, name, one) for one in ("accuracy", "trained"))
         if accuracy and diversity:
             label = f"{view.title(row, name)} (n = {accuracy.n})"
-            error = None if accuracy.std is None else 100 * accuracy.std
-            at = (diversity.mean, 100 * accuracy.mean)
-            points.append(Point(label, *at, error, method(name).place, diversity.std))
-    if len(points) < 2:
+            found.append(Point.of(label, diversity, accuracy, method(name).place, y_factor=100))
+    if len(found) < 2:
         return []
     title = f"Accuracy against diversity for the rules of selection, {row}"
     right = "Variance Diversity of the trained views, mean over all epochs"
-    draw = partial(scatter, points, right, "test accuracy, %")
-    return [Drawing(f"rules-{row}", title, f"{title}: {len(points)} points", draw)]
+    draw = partial(scatter, found, right, "test accuracy, %")
+    return [Drawing(f"rules-{row}", title, f"{title}: {len(found)} points", draw)]
 
 
 def epochs_at_equal_time(
@@ -179,8 +135,8 @@ class EqualTime:
 
     setting: str
     epochs: dict[str, int]
-    runs: pd.DataFrame
-    timed: pd.DataFrame
+    runs: list[Any]
+    timed: list[Any]
 
 
 def equal_time(view: View, row: str, setting: str) -> EqualTime:
@@ -189,9 +145,8 @@ def equal_time(view: View, row: str, setting: str) -> EqualTime:
     lengths = {name: epochs_at_equal_time(view, row, name, setting) for name in names}
     epochs = {name: length for name, length in lengths.items() if length is not None}
     pairs = [one for name in names for one in view.related(row, name, REFERENCE, setting)]
-    timed = view.costs[view.costs.hash.isin([one.hash for one in pairs if one is not None])]
-    runs = concatenated(view, (view.cell(row, name, length) for name, length in epochs.items()))
-    return EqualTime(setting, epochs, runs, timed)
+    runs = [run for name, length in epochs.items() for run in view.cell(row, name, length).record]
+    return EqualTime(setting, epochs, runs, [one.record for one in pairs if one is not None])
 
 
 def at_equal_time(view: View, row: str) -> EqualTime | None:
@@ -200,7 +155,7 @@ def at_equal_time(view: View, row: str) -> EqualTime | None:
     Times of different settings are never related: of several the one counts that has most runs,
     and of these the one that was timed first.
     """
-    settings = dict.fromkeys(view.timings(row, REFERENCE).get("setting", ()))
+    settings = dict.fromkeys(one.setting for one in view.timings(row, REFERENCE).itertuples())
     found = [equal_time(view, row, setting) for setting in settings]
     return max(found, key=lambda one: len(one.runs), default=None)
 

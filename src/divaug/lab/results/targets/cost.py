@@ -4,22 +4,21 @@ from functools import partial
 from typing import Any
 
 from divaug.lab.results import paper
+from divaug.lab.results.columns import Column, number, seconds, table
 from divaug.lab.results.figures import bars
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import METHODS
-from divaug.lab.results.outcome import Drawing, Outcome, Target, number, provenance
-from divaug.lab.results.places import setting_of
+from divaug.lab.results.outcome import Drawing, Outcome, Target
 from divaug.lab.results.stats import NOT_RUN, Mean
-from divaug.lab.results.targets.compared import concatenated, time_alone
-from divaug.lab.tables import Column, Table, duration, table
+from divaug.lab.results.targets.compared import time_alone
 
-__all__ = ["TARGET", "timed_rows"]
+__all__ = ["APART", "BASE", "TARGET", "timed_rows"]
 
 #: The method that the others are related to.
 BASE = "randaugment"
+#: Stands for the ratio of two times that were taken at different times.
+APART = "—, timed apart"
 _PARTS = ("data loading", "expand", "score", "select", "forward", "backward", "optimiser")
-# Stands for the ratio of two times that were taken at different times.
-_APART = "—, timed apart"
 _COLUMNS = (
     Column("method", "method"),
     number("paper", "paper, ×", "{:.1f}"),
@@ -29,19 +28,21 @@ _COLUMNS = (
     number("beside_ms", "beside it, ms", "{:.2f}", NOT_RUN),
     number("memory", "peak, MiB", "{:,.0f}", NOT_RUN),
     number("memory_relative", "memory, ×", "{:.2f}", NOT_RUN),
-    Column("total", "whole run", lambda s: duration(s.mean), NOT_RUN, True, Mean.ends),
+    seconds("total", "whole run", NOT_RUN),
     number("n", "n runs"),
+)
+_PART_COLUMNS = (
+    Column("method", "method"),
+    *(number(part, f"{part}, ms", "{:.3f}") for part in _PARTS),
 )
 _NOTE = (
     "Relative to RandAugment: each step was timed in turns with RandAugment's, or both with "
-    "DivAug's. Step: median of stretches on random images. Beside it: the step it was timed in "
-    "turns with; their ratio counts, since clocks drift. Peak: most memory alive at once on a GPU, "
-    "network and training images included; on a CPU, what one step allocates. Whole run: mean time "
-    "of n runs in this setting that had the device to themselves from one start to their end, "
-    "evaluations and checkpoints included, building and compiling not. The paper's 4.5 counts one "
-    "inference an image; by its own rule eight inferences at half a training step and four "
-    "training steps make 8. Adversarial AutoAugment, which it puts at 8 and a search, is not built "
-    "here."
+    "DivAug's (beside it); their ratio counts, since clocks drift. Step: median of stretches on "
+    "random images. Peak: most memory alive at once on a GPU, network and training images "
+    "included; on a CPU, what one step allocates. Whole run: mean time of n runs in this setting "
+    "that had the device to themselves, without building and compiling. The paper's 4.5 counts "
+    "one inference an image; by its own rule, half a training step for each of eight candidates, "
+    "it would be 8. Adversarial AutoAugment is not built here."
 )
 _PARTS_NOTE = "Each part timed alone; counting and copies make up the rest of a step."
 
@@ -51,40 +52,34 @@ def timed_rows(view: View) -> list[str]:
     return view.rows(view.costs)
 
 
-def settings(view: View, row: str) -> list[str]:
-    """Where and how the steps of the methods were timed, in the order of the methods."""
-    found = [one for name in view.methods for one in sorted(set(view.timings(row, name).setting))]
-    return list(dict.fromkeys(found))
-
-
 def _analyse(view: View, rows: list[str]) -> Outcome:
     (row,) = rows
-    tables, drawings, cells = list[Table](), list[Drawing](), []
-    for i, setting in enumerate(settings(view, row)):
-        suffix = f"-{i + 1}" if i else ""
-        runs = concatenated(view, [view.cell(row, name) for name in view.methods])
-        runs = runs[[
-            one.alone and all(setting_of(s) == setting for s in one.record.starts)
-            for one in runs.itertuples()
-        ]]  # fmt: skip
-        cells.append(runs)
-        pairs = [view.related(row, name, BASE, setting) for name in view.methods]
-        hashes = [one.hash for pair in pairs for one in pair if one is not None]
-        where = provenance(runs, timed=view.costs[view.costs.hash.isin(hashes)])
-        lines = [
-            _line(view, row, name, setting, *pair)
-            for name, pair in zip(view.methods, pairs, strict=True)
-        ]
+    tables, drawings, behind = [], [], list[Any]()
+    timed = [one for name in view.methods for one in view.timings(row, name).itertuples()]
+    for i, setting in enumerate(dict.fromkeys(one.setting for one in timed)):
+        suffix, where = f"-{i + 1}" if i else "", f"{row}, {setting}"
+        pairs = {name: view.related(row, name, BASE, setting) for name in view.methods}
+        lines = [_line(view, row, name, setting, *pair) for name, pair in pairs.items()]
         parts = {
-            view.title(row, name): own.record.parts_ms if own is not None else {}
-            for name, (own, _) in zip(view.methods, pairs, strict=True)
+            view.title(row, name): own.record.parts_ms for name, (own, _) in pairs.items() if own
         }
-        title = f"Cost of training, {row}, {setting}"
-        tables.append(table(f"cost{suffix}", title, _COLUMNS, lines, [_NOTE], where))
-        tables.append(_parts_table(f"parts{suffix}", f"{row}, {setting}", parts))
-        drawings.append(_draw(f"cost{suffix}", f"{row}, {setting}", parts))
-    found = concatenated(view, cells)
-    return Outcome(tuple(tables), found, tuple(drawings), empty=not tables)
+        part_lines = [{"method": title, **found} for title, found in parts.items()]
+        tables += [
+            table(f"cost{suffix}", f"Cost of training, {where}", _COLUMNS, lines, [_NOTE]),
+            table(
+                f"parts{suffix}", f"The parts of a step, {where}", _PART_COLUMNS, part_lines,
+                [_PARTS_NOTE],
+            ),
+        ]  # fmt: skip
+        stacks = {
+            title: {part: max(0.0, found.get(part, 0.0)) for part in _PARTS}
+            for title, found in parts.items()
+        }
+        title = f"Where the time of a step goes, {where}"
+        draw = partial(bars, stacks, "milliseconds of a step, by part")
+        drawings.append(Drawing(f"cost{suffix}", title, f"{title}: a bar for each method", draw))
+        behind += [one.record for pair in pairs.values() for one in pair if one]
+    return Outcome(tuple(tables), tuple(behind), tuple(drawings))
 
 
 def _line(view: View, row: str, name: str, setting: str, own: Any, base: Any) -> dict[str, Any]:
@@ -103,27 +98,9 @@ def _line(view: View, row: str, name: str, setting: str, own: Any, base: Any) ->
         "spread": f"{step['low']:.2f} to {step['high']:.2f}",
         "beside_ms": own.beside_ms,
         "memory": own.peak_bytes / 2**20,
-        "relative": _APART if base is None else own.share / base.share,
-        "memory_relative": _APART if base is None else own.peak_bytes / base.peak_bytes,
+        "relative": APART if base is None else own.share / base.share,
+        "memory_relative": APART if base is None else own.peak_bytes / base.peak_bytes,
     }
-
-
-def _parts_table(name: str, where: str, parts: dict[str, Any]) -> Table:
-    columns = [Column("method", "method")]
-    columns += [number(part, f"{part}, ms", "{:.3f}") for part in _PARTS]
-    rows = [{"method": title, **found} for title, found in parts.items()]
-    return table(name, f"The parts of a step, {where}", columns, rows, [_PARTS_NOTE])
-
-
-def _draw(name: str, where: str, parts: dict[str, Any]) -> Drawing:
-    stacks = {
-        title: {part: max(0.0, found.get(part, 0.0)) for part in _PARTS}
-        for title, found in parts.items()
-        if found
-    }
-    title = f"Where the time of a step goes, {where}"
-    draw = partial(bars, stacks, "milliseconds of a step, by part")
-    return Drawing(name, title, f"{title}: a bar for each method", draw)
 
 
 TARGET = Target(

@@ -3,32 +3,20 @@
 from typing import Any
 
 from divaug.lab.results import paper
+from divaug.lab.results.columns import Column, number, percent, points, spread, table
 from divaug.lab.results.frame import View
-from divaug.lab.results.methods import METHODS, RULES
-from divaug.lab.results.outcome import (
-    Claim,
-    Outcome,
-    Target,
-    claims_table,
-    number,
-    percent,
-    provenance,
-    spread,
-    summary,
-)
+from divaug.lab.results.methods import METHODS
+from divaug.lab.results.outcome import Outcome, Target, claims_table
 from divaug.lab.results.stats import NOT_RUN
-from divaug.lab.results.targets.compared import runs_behind
 from divaug.lab.results.targets.measured import (
     ACCURACY,
-    FIGURE_METHODS,
+    FIVE,
     GAIN,
-    LIMITS,
     VARIANCE,
     VIEWS,
     Seen,
     measured_rows,
 )
-from divaug.lab.tables import Column, table
 
 __all__ = ["TARGET"]
 
@@ -38,39 +26,59 @@ _COLUMNS = (
     number("networks", "n networks"),
     percent("accuracy", "accuracy, %"),
     number("n", "n"),
-    summary("gain", "gain, points", 2, 100, sign=True, missing=NOT_RUN),
+    points("gain", "gain, points", NOT_RUN),
     number("pairs", "pairs"),
     Column("paper_gain", "paper's gain", "{:+.1f}", numeric=True),
 )
 _NOTE = (
-    "Variance Diversity of S views of each training image, to networks trained without any "
-    "augmentation, one for each seed, over n networks. Accuracy: last epoch, over n seeds. Gain: "
-    "over the default augmentation, in so many pairs of runs with the same seed. The paper's gains "
-    "follow from its table, whose baseline is the number without Cutout; it prints no diversities."
+    "Variance Diversity of S views of each training image, to n networks trained without any "
+    "augmentation, one for each seed. Gain: in accuracy over the default augmentation, in so many "
+    "pairs of runs with the same seed. The paper's gains follow from its table, whose baseline is "
+    "the number without Cutout; it prints no diversities."
 )
 
 
 def _analyse(view: View, rows: list[str]) -> Outcome:
     (row,) = rows
-    seen, runs = Seen(view, row), runs_behind(view, [row], ["none"])
-    images = max(seen.measurements.get("images", ()), default=0)
-    counted = f"Measured on {images:,} training images." if images else ""
-    main = table(
-        "diversity",
-        f"Diversity and gain, {row}",
-        _COLUMNS,
-        [_line(seen, name) for name in view.methods],
-        [_NOTE, LIMITS, seen.left_out(), counted, seen.networks()],
-        provenance(runs, seen.measurements),
-    )
-    correlations = seen.correlations_table([(VARIANCE, GAIN), (VIEWS, GAIN)])
-    title = f"Gain against Variance Diversity, {row}; with rings: the rules of selection"
-    label = "gain over default, points"
+    seen, searched = Seen(view, row), ("autoaugment", "fast-autoaugment")
+    lines = [_line(seen, name) for name in view.methods]
+    notes = [_NOTE, *seen.notes()]
+    claims = [
+        seen.correlation_claim(
+            "the gain in accuracy rises with Variance Diversity, over the paper's five methods",
+            VARIANCE,
+            GAIN,
+        ),
+        seen.order_claim(
+            "all automated methods have more Variance Diversity than the default",
+            VARIANCE,
+            [(name, "default") for name in FIVE if name != "default"],
+        ),
+        seen.order_claim(
+            "RandAugment has more than AutoAugment and Fast AutoAugment",
+            VARIANCE,
+            [("randaugment", name) for name in searched],
+        ),
+        seen.order_claim(
+            "DivAug has the most of the paper's five",
+            VARIANCE,
+            [("divaug", name) for name in FIVE if name != "divaug"],
+        ),
+        seen.order_claim(
+            "RandAugment gains less than AutoAugment and Fast AutoAugment",
+            GAIN,
+            [(name, "randaugment") for name in searched],
+        ),
+    ]
+    title = f"Gain against Variance Diversity, {row}"
     return Outcome(
-        (main, correlations, claims_table(_claims(seen))),
-        runs,
-        tuple(seen.draw_pair("diversity", title, VARIANCE, GAIN, label, ring=RULES)),
-        empty=seen.measurements.empty,
+        (
+            table("diversity", f"Diversity and gain, {row}", _COLUMNS, lines, notes),
+            seen.correlations_table((VARIANCE, GAIN), (VIEWS, GAIN)),
+            claims_table(claims),
+        ),
+        (*view.cells([row], ["none", *view.methods]), *seen.measurements.record),
+        tuple(seen.draw_pair("diversity", title, VARIANCE, GAIN, "gain over default, points")),
     )
 
 
@@ -87,40 +95,6 @@ def _line(seen: Seen, name: str) -> dict[str, Any]:
         "pairs": gain.n if gain else 0,
         "paper_gain": printed.percent - base.percent if printed and base else None,
     }
-
-
-def _claims(seen: Seen) -> list[Claim]:
-    five = [name for name in seen.view.methods if name in FIGURE_METHODS]
-    searched = ("autoaugment", "fast-autoaugment")
-    return [
-        seen.correlation_claim(
-            "the gain in accuracy rises with Variance Diversity, over the paper's five methods",
-            five,
-            VARIANCE,
-            GAIN,
-            least=len(FIGURE_METHODS),
-        ),
-        seen.order_claim(
-            "all automated methods have more Variance Diversity than the default",
-            VARIANCE,
-            [(name, "default") for name in FIGURE_METHODS if name != "default"],
-        ),
-        seen.order_claim(
-            "RandAugment has more than AutoAugment and Fast AutoAugment",
-            VARIANCE,
-            [("randaugment", name) for name in searched],
-        ),
-        seen.order_claim(
-            "DivAug has the most of the paper's five",
-            VARIANCE,
-            [("divaug", name) for name in FIGURE_METHODS if name != "divaug"],
-        ),
-        seen.order_claim(
-            "RandAugment gains less than AutoAugment and Fast AutoAugment",
-            GAIN,
-            [(name, "randaugment") for name in searched],
-        ),
-    ]
 
 
 TARGET = Target(

@@ -6,47 +6,22 @@ from functools import cached_property, partial
 
 import pandas as pd
 
+from divaug.lab.results.columns import Column, number, summary, table
 from divaug.lab.results.figures import Point, scatter
 from divaug.lab.results.frame import MARK, View
 from divaug.lab.results.methods import method
-from divaug.lab.results.outcome import Claim, Drawing, number, summary
-from divaug.lab.results.stats import (
-    Correlation,
-    Mean,
-    Verdict,
-    above_zero,
-    both,
-    correlate,
-    mean_of,
-)
-from divaug.lab.tables import Column, Table, table
-
-__all__ = [
-    "ACCURACY",
-    "AFFINITY",
-    "FIGURE_METHODS",
-    "GAIN",
-    "LIMITS",
-    "LOSS",
-    "NETWORKS",
-    "OWN_LOSS",
-    "VARIANCE",
-    "VIEWS",
-    "Measure",
-    "Seen",
-    "measured_rows",
-    "with_n",
-]
+from divaug.lab.results.outcome import Claim, Drawing
+from divaug.lab.results.stats import NOT_RUN, Correlation, Mean, Verdict, above_zero, both, mean_of
+from divaug.lab.tables import Table
 
 #: The five methods of the paper's figures on diversity.
-FIGURE_METHODS = ("default", "autoaugment", "fast-autoaugment", "randaugment", "divaug")
+FIVE = ("default", "autoaugment", "fast-autoaugment", "randaugment", "divaug")
 #: Scorer → what its networks were trained with.
 NETWORKS = {"none": "no augmentation", "default": "default augmentation"}
 LIMITS = (
     "DivAug, by k-means++, greedy or exact, keeps the views that the measuring network itself "
     "finds diverse: its diversity to that network is high by construction. PBA, a schedule, is "
-    "measured over the whole of it: at ten epochs spread evenly (at all, where there are fewer), "
-    "each on its share of the images."
+    "measured at ten epochs spread evenly, each on its share of the images."
 )
 _CORRELATIONS = (
     Column("what", "between"),
@@ -84,10 +59,11 @@ class Measure:
     factor: float = 1.0
     unit: str = ""
 
-    @property
-    def measured(self) -> bool:
-        """Whether networks measured it."""
-        return self.counts == "network"
+    def axis(self, label: str, found: Sequence[Mean]) -> str:
+        """The label of an axis, with the n of its values."""
+        least, most = (extreme(one.n for one in found) for extreme in (min, max))
+        n = f"{most}" if least == most else f"{least} to {most}"
+        return f"{label} (n = {n} {self.counts}{'s' * (most != 1)})"
 
 
 VARIANCE = Measure("Variance Diversity", "variance", "network")
@@ -124,45 +100,35 @@ class Seen:
     def measurements(self) -> pd.DataFrame:
         """All measurements of the methods by the scorer's networks."""
         found = self.view.measurements
-        if found.empty:
-            return found
         wanted = (found.row == self.row) & (found.augmenter == self.scorer)
         return found[wanted & found.method.isin(self.view.methods)]
-
-    def wide(self, measure: Measure) -> pd.DataFrame:
-        """The values of a measure: a column for each method, a row for each seed and precision."""
-        if measure not in self._tables:
-            self._tables[measure] = self._wide(measure.value, measured=measure.measured)
-        return self._tables[measure]
 
     @cached_property
     def _tables(self) -> dict[Measure, pd.DataFrame]:
         return {}
 
-    def _wide(self, value: str, *, measured: bool) -> pd.DataFrame:
-        names = list(self.view.methods)
-        if measured:
-            found = self.measurements
-            if found.empty:
-                return pd.DataFrame(columns=names)
-            return found.pivot(index=MARK, columns="method", values=value).reindex(columns=names)
-        if value == "gain":
-            accuracy, default = self.wide(ACCURACY), self.view.values(self.row, "default")
-            return accuracy.sub(default, axis=0)
-        if value == "views":
-            S = int(self.view.runs.num_selected[self.view.runs.row == self.row].iloc[0])
-            views = {name: float(S if method(name).many else 1) for name in names}
-            accuracy = self.wide(ACCURACY)
-            return accuracy.where(accuracy.isna(), pd.Series(views), axis=1)
-        return pd.DataFrame({name: self.view.values(self.row, name, value) for name in names})
+    def wide(self, measure: Measure) -> pd.DataFrame:
+        """The values of a measure: a column for each method, a row for each seed and precision."""
+        if measure not in self._tables:
+            self._tables[measure] = self._wide(measure)
+        return self._tables[measure]
 
-    def values(self, measure: Measure, name: str) -> pd.Series:
-        """The values of a method."""
-        return self.wide(measure)[name].dropna()
+    def _wide(self, measure: Measure) -> pd.DataFrame:
+        names, value = list(self.view.methods), measure.value
+        if measure.counts == "network":
+            found = self.measurements.pivot(index=MARK, columns="method", values=value)
+            return found.reindex(columns=names)
+        if measure is GAIN:
+            return self.wide(ACCURACY).sub(self.view.values(self.row, "default"), axis=0)
+        if measure is VIEWS:
+            S = int(self.view.runs.num_selected[self.view.runs.row == self.row].max())
+            views = pd.Series({name: float(S if method(name).many else 1) for name in names})
+            return self.wide(ACCURACY).notna().mul(views, axis=1).replace(0.0, float("nan"))
+        return pd.DataFrame({name: self.view.values(self.row, name, value) for name in names})
 
     def mean(self, measure: Measure, name: str) -> Mean | None:
         """The mean of a method over all that measured it, or over all its runs."""
-        return mean_of(self.values(measure, name))
+        return mean_of(self.wide(measure)[name])
 
     def having(self, names: Iterable[str], *measures: Measure) -> list[str]:
         """The methods that have all measures."""
@@ -176,52 +142,22 @@ class Seen:
         that come from runs are taken as they are.
         """
         found = self.wide(measure)[list(names)]
-        return [mean_of((found.dropna() if measure.measured else found)[one]) for one in names]
+        found = found.dropna() if measure.counts == "network" else found
+        return [mean_of(found[one]) for one in names]
 
-    def left_out(self) -> str:
-        """Which networks are not used where methods are compared; empty where all are."""
+    def notes(self) -> list[str]:
+        """Which networks measured, and which are not used where methods are compared."""
+        known = self.measurements.drop_duplicates(MARK)
+        accuracy = mean_of(known.clean)
+        networks = f"Accuracy of the networks with {NETWORKS[self.scorer]} on the test images: "
+        networks += f"{accuracy.show(2, 100)} %." if accuracy else "not known."
         found = self.wide(VARIANCE).dropna(axis=1, how="all")
         seeds = sorted({seed for seed, _ in found.index[found.isna().any(axis=1)]})
-        if not seeds:
-            return ""
-        named = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
-        return (
-            f"Not all methods were measured with the networks of {named}: figures leave these out, "
-            "correlations and claims do where one of the methods that they compare lacks them."
+        left_out = (
+            f"Not all methods were measured with the networks of seed "
+            f"{', '.join(map(str, seeds))}: comparisons of methods that lack them leave these out."
         )
-
-    def networks(self) -> str:
-        """Accuracy of the networks that measured, and how many are not those of the runs.
-
-        A training on a GPU does not end twice with the same weights.
-        """
-        found = self.measurements
-        if found.empty:
-            return ""
-        known = [one for one in found.record if one.network]
-        weights = {one.network.weights: one for one in known}
-        # Records that do not name their network are taken for the one that others name.
-        clean = found[[one.network is not None for one in found.record]] if known else found
-        accuracy = mean_of(clean.drop_duplicates(MARK).clean)
-        began = {
-            run.recipe["seed"]: run.starts[0].get("started")
-            for run in self.view.cell(self.row, self.scorer).record
-        }
-        other = sum(
-            one.recipe["seed"] in began
-            and one.network.starts[0].get("started") != began[one.recipe["seed"]]
-            for one in weights.values()
-        )
-        trained = (
-            f"; {other} of {len(weights)} of another training than the run in the tables"
-            if other
-            else ""
-        )
-        shown = f"{accuracy.show(2, 100)} %" if accuracy else "not known"
-        return (
-            f"Accuracy of the networks trained with {NETWORKS[self.scorer]} on the test images: "
-            f"{shown}{trained}."
-        )
+        return [LIMITS, networks, *([left_out] if seeds else [])]
 
     def order_claim(self, text: str, measure: Measure, pairs: Sequence[tuple[str, str]]) -> Claim:
         """A claim that the first of each pair of methods has more of something than the second.
@@ -233,64 +169,44 @@ class Seen:
             return Claim(text, Verdict.NOT_RUN)
         shared = self.wide(measure)[named].dropna()
         found = [(a, b, mean_of(shared[a] - shared[b])) for a, b in pairs]
+        shown = []
+        for a, b, one in found:
+            difference = one.show(measure.digits, measure.factor, sign=True) if one else NOT_RUN
+            titles = [self.view.title(self.row, name) for name in (a, b)]
+            shown.append(f"{' over '.join(titles)} {difference}")
+        seeds = f"n = {len(shared)} seed{'s' * (len(shared) != 1)}"
         verdict = both(above_zero(one) for _, _, one in found)
-        titles = {name: self.view.title(self.row, name) for name in named}
-        shown = [
-            (titles[a], titles[b], one.show(measure.digits, measure.factor, sign=True))
-            for a, b, one in found
-            if one
-        ]
-        if not shown:
-            return Claim(text, verdict)
-        if len({second for _, second, _ in shown}) == 1:
-            listed = f"over {shown[0][1]}: " + ", ".join(f"{a} {one}" for a, _, one in shown)
-        else:
-            listed = f"{shown[0][0]} " + ", ".join(f"over {b} {one}" for _, b, one in shown)
-        return Claim(text, verdict, f"{listed}{measure.unit}; {_counted(len(shared), 'seed')}")
+        return Claim(text, verdict, f"{', '.join(shown)}{measure.unit}; {seeds}")
 
-    def by_seed(self, names: Sequence[str], first: Measure, second: Measure) -> list[float]:
+    def by_seed(self, names: Sequence[str], first: Measure, second: Measure) -> Mean | None:
         """Pearson's r of each seed by itself, over methods that all have a value with it.
 
         The networks of one seed are in all points of that seed: the points are not independent of
         each other, the seeds are.
         """
-        x, y = (
-            self.wide(one)[list(names)].dropna().droplevel("precisions") for one in (first, second)
-        )
-        x, y = (one[~one.index.duplicated(keep="last")] for one in (x, y))
+        x, y = (self.wide(one)[list(names)].dropna() for one in (first, second))
+        x, y = (one.groupby(level="seed").last() for one in (x, y))
         found = [
-            correlate(x.loc[seed].tolist(), y.loc[seed].tolist()).pearson
+            Correlation.of(x.loc[seed].tolist(), y.loc[seed].tolist()).pearson
             for seed in x.index.intersection(y.index)
         ]
-        return [r for r in found if r is not None]
+        return mean_of(r for r in found if r is not None)
 
     def correlation_claim(
-        self,
-        text: str,
-        names: Iterable[str],
-        first: Measure,
-        second: Measure,
-        sign: int = 1,
-        least: int = 3,
+        self, text: str, first: Measure, second: Measure, sign: int = 1, least: int = len(FIVE)
     ) -> Claim:
         """A claim that two measures rise together, or that one falls as the other rises.
 
-        It is r itself that is judged, not Fisher's z, which is infinite where r is one.
-
-        Args:
-            text: the claim.
-            names: the methods that it is about; those that lack a measure are left out.
-            first: measure.
-            second: measure.
-            sign: 1 or −1.
-            least: with fewer methods the claim counts as not run.
+        It is about the paper's five methods, or all where none of these is selected. It is r itself
+        that is judged, not Fisher's z, which is infinite where r is one.
         """
-        whole = self.having(names, first, second)
-        found = self.by_seed(whole, first, second) if len(whole) >= least else []
-        r = mean_of(found)
+        five = [name for name in self.view.methods if name in FIVE] or self.view.methods
+        whole = self.having(five, first, second)
+        r = self.by_seed(whole, first, second) if len(whole) >= least else None
         if r is None:
             return Claim(text, Verdict.NOT_RUN)
-        shown = f"r = {r.show(2, sign=True)} over {len(whole)} points, {_counted(r.n, 'seed')}"
+        seeds = f"n = {r.n} seed{'s' * (r.n != 1)}"
+        shown = f"r = {r.show(2, sign=True)} over {len(whole)} points, {seeds}"
         return Claim(text, above_zero(r if sign > 0 else -r), shown)
 
     def points(
@@ -304,32 +220,31 @@ class Seen:
     def of_means(self, names: Iterable[str], first: Measure, second: Measure) -> Correlation:
         """The coefficients of the means of methods: of the points of a figure."""
         found = self.points(names, first, second)
-        return correlate([x.mean for _, x, _ in found], [y.mean for _, _, y in found])
+        return Correlation.of([x.mean for _, x, _ in found], [y.mean for _, _, y in found])
 
-    def correlations_table(self, pairs: Sequence[tuple[Measure, Measure]]) -> Table:
+    def correlations_table(self, *pairs: tuple[Measure, Measure]) -> Table:
         """Coefficients over the paper's five methods, over all, and over groups that are alike.
 
         Methods that score choose by what is then measured, which ties the two together by
         construction. Methods with one view and with several differ in more than what is measured.
         """
-        names = self.view.methods
+        known = [method(name) for name in self.view.methods]
         groups = {
-            "the paper's five": [name for name in names if name in FIGURE_METHODS],
-            "all": list(names),
-            "all that do not ask the measuring network": [
-                name for name in names if not method(name).asks
-            ],
-        }
-        by_views = {
-            "all with one view": [name for name in names if not method(name).many],
-            "all with several views": [name for name in names if method(name).many],
+            "the paper's five": [one for one in known if one.augmenter in FIVE],
+            "all": known,
+            "all that do not ask the measuring network": [one for one in known if not one.asks],
+            "all with one view": [one for one in known if not one.many],
+            "all with several views": [one for one in known if one.many],
         }
         rows = []
         for first, second in pairs:
-            for which, chosen in (groups if first is VIEWS else groups | by_views).items():
-                found = self.of_means(chosen, first, second)
-                whole = self.having(chosen, first, second)
-                by_seed = mean_of(self.by_seed(whole, first, second)) if whole else None
+            for which, chosen in groups.items():
+                if first is VIEWS and which.endswith(("view", "views")):
+                    continue
+                names = [one.augmenter for one in chosen]
+                found = self.of_means(names, first, second)
+                whole = self.having(names, first, second)
+                by_seed = self.by_seed(whole, first, second) if whole else None
                 rows.append(
                     {
                         "what": f"{first.title} and {second.title}",
@@ -345,56 +260,18 @@ class Seen:
         return table("correlations", title, _CORRELATIONS, rows, [_CORRELATIONS_NOTE])
 
     def draw_pair(
-        self,
-        name: str,
-        title: str,
-        first: Measure,
-        second: Measure,
-        label: str,
-        *,
-        ring: Iterable[str] = (),
-        alt: str = "",
+        self, name: str, title: str, first: Measure, second: Measure, label: str
     ) -> list[Drawing]:
-        """One measure of each method against another, with bars and n; none for fewer than two.
-
-        Args:
-            name: of the file.
-            title: of the figure.
-            first: to the right.
-            second: upwards.
-            label: of the upward axis.
-            ring: methods that are marked.
-            alt: what it shows; empty for the title.
-        """
+        """One measure of each method against another, with bars and n; none for fewer than two."""
         found = self.points(self.view.methods, first, second)
         if len(found) < 2:
             return []
-        titles = {one: self.view.title(self.row, one) for one, _, _ in found}
-        points = [
-            Point(
-                titles[one],
-                first.factor * x.mean,
-                second.factor * y.mean,
-                None if y.std is None else second.factor * y.std,
-                method(one).place,
-                None if x.std is None else first.factor * x.std,
-            )
+        marks = [
+            Point.of(self.view.title(self.row, one), x, y, method(one).place, first.factor,
+                     second.factor)
             for one, x, y in found
-        ]
-        right = with_n(first.title, [x for _, x, _ in found], first.counts)
-        upwards = with_n(label, [y for _, _, y in found], second.counts)
-        marked = [titles[one] for one in titles if one in set(ring)]
-        draw = partial(scatter, points, right, upwards, ring=marked)
-        return [Drawing(name, title, alt or f"{title}, a point for each method", draw)]
-
-
-def with_n(label: str, found: Sequence[Mean], counts: str) -> str:
-    """The label of an axis, with the n of its values."""
-    least, most = (extreme(one.n for one in found) for extreme in (min, max))
-    if least == most:
-        return f"{label} ({_counted(most, counts)})"
-    return f"{label} (n = {least} to {most} {counts}s)"
-
-
-def _counted(n: int, what: str) -> str:
-    return f"n = {n} {what}{'s' * (n != 1)}"
+        ]  # fmt: skip
+        right = first.axis(first.title, [x for _, x, _ in found])
+        upwards = second.axis(label, [y for _, _, y in found])
+        draw = partial(scatter, marks, right, upwards)
+        return [Drawing(name, title, f"{title}, a point for each method", draw)]

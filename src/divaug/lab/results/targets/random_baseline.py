@@ -3,39 +3,23 @@
 from functools import partial
 
 from divaug.lab.results import paper
+from divaug.lab.results.columns import Column, number, percent, points, spread, summary, table
 from divaug.lab.results.figures import Line, lines, which_seed
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import RULES, method
-from divaug.lab.results.outcome import (
-    Drawing,
-    Outcome,
-    Target,
-    claims_table,
-    number,
-    percent,
-    provenance,
-    spread,
-    summary,
-)
-from divaug.lab.results.targets.compared import (
-    CONTROLS,
-    better_claim,
-    concatenated,
-    controls_table,
-    draw_rules,
-    runs_behind,
-)
-from divaug.lab.tables import Column, Table, table
+from divaug.lab.results.outcome import Drawing, Outcome, Target, claims_table
+from divaug.lab.results.targets.compared import CONTROLS, better_claim, controls_table, draw_rules
+from divaug.lab.tables import Table
 
 __all__ = ["TARGET"]
 
 _COLUMNS = (
     Column("row", "dataset and network"),
     Column("method", "rule"),
-    Column("paper", "paper, %", lambda p: p.show(), numeric=True, ends=paper.Printed.ends),
+    paper.column("paper, %"),
     percent("accuracy", "ours, %"),
     number("n", "n"),
-    summary("over_random", "over random", 2, 100, sign=True),
+    points("over_random", "over random"),
     number("pairs", "pairs"),
     spread("loss", "loss trained", 3),
     spread("trained", "VD trained"),
@@ -43,12 +27,12 @@ _COLUMNS = (
     summary("reach", "VD kept ÷ best", 3),
 )
 _NOTE = (
-    "Mean ± sample standard deviation over n seeds. Over random: difference to the random choice "
-    "with the same seeds, over so many pairs. Loss trained: of the views trained on, last epoch; "
-    "VD trained: their Variance Diversity in training mode; VD kept ÷ all: of the kept against all "
-    "candidates as they were scored, and ÷ best: against the choice of as many that is most "
-    "diverse, where that was recorded; diversities and ratios are means over all epochs. A random "
-    "choice is never scored; ÷ all it would have {} in the mean."
+    "Over random: difference to the random choice, over so many pairs of runs with the same seed. "
+    "Loss trained: of the views trained on, last epoch; VD trained: their Variance Diversity in "
+    "training mode; VD kept ÷ all: of the kept against all candidates as they were scored, and ÷ "
+    "best: against the choice of as many that is most diverse, where that was recorded; "
+    "diversities and ratios are means over all epochs. A random choice is never scored; ÷ all it "
+    "would have {} in the mean."
 )
 _OTHERS = (
     "The paper compares k-means++ with a random choice for networks that are not shown here: {} %."
@@ -56,50 +40,48 @@ _OTHERS = (
 
 
 def _analyse(view: View, rows: list[str]) -> Outcome:
-    runs = runs_behind(view, rows)
-    tables = [_rules(view, rows, provenance(runs))]
-    tables.append(
-        claims_table(
-            better_claim(
-                f"choosing with k-means++ beats a random choice ({row})", view, row, "random"
-            )
-            for row in rows
-        )
-    )
-    # Runs of the other controls are no part of the target; they stand where it is not narrowed.
-    names = [] if view.selection.methods else [name for name in CONTROLS if name not in RULES]
-    others = concatenated(view, (view.cell(row, name) for row in rows for name in names))
-    if len(others):
-        tables.append(controls_table(view, rows, where=provenance(others)))
+    text = "choosing with k-means++ beats a random choice ({})"
+    claims = [better_claim(text.format(row), view, row, "random") for row in rows]
+    # The other controls are no part of the target; they stand where it is not narrowed.
+    others = [] if view.selection.methods else view.cells(rows, CONTROLS)
     drawings = [d for row in rows for d in (*draw_rules(view, row), *_draw(view, row))]
-    every = concatenated(view, [runs, others])
-    return Outcome(tuple(tables), every, tuple(drawings), empty=runs.empty)
+    return Outcome(
+        (
+            _rules(view, rows),
+            claims_table(claims),
+            *([controls_table(view, rows)] if others else []),
+        ),
+        (*view.cells(rows, view.methods), *others),
+        tuple(drawings),
+    )
 
 
-def _rules(view: View, rows: list[str], where: str) -> Table:
+def _rules(view: View, rows: list[str]) -> Table:
     found = []
     for row in rows:
         for name in view.methods:
             accuracy = view.mean(row, name)
             over = None if name == "random" else view.difference(row, name, "random")
-            values = ("loss", "trained", "choice", "reach")
             found.append(
                 {
                     "row": row,
                     "method": view.title(row, name),
-                    "paper": paper.random_baseline(row, name),
+                    "paper": paper.printed(row, name, "random_baseline"),
                     "accuracy": accuracy,
                     "n": accuracy.n if accuracy else 0,
                     "over_random": over,
                     "pairs": over.n if over else None,
-                    **{value: view.mean(row, name, value) for value in values},
+                    **{
+                        value: view.mean(row, name, value)
+                        for value in ("loss", "trained", "choice", "reach")
+                    },
                 }
             )
     printed = any(line["paper"] for line in found)
     columns = [column for column in _COLUMNS if printed or column.key != "paper"]
-    elsewhere = "" if printed else _OTHERS.format(paper.random_baselines())
-    notes = [_NOTE.format(_by_chance(view, rows)), elsewhere]
-    return table("rules", "The rules of selection", columns, found, notes, where)
+    notes = [_NOTE.format(_by_chance(view, rows))]
+    notes += [] if printed else [_OTHERS.format(paper.random_baselines())]
+    return table("rules", "The rules of selection", columns, found, notes)
 
 
 def _by_chance(view: View, rows: list[str]) -> str:
@@ -115,13 +97,10 @@ def _draw(view: View, row: str) -> list[Drawing]:
     found, seeds = [], []
     for name in view.methods:
         for run in view.cell(row, name).record[:1]:
-            points = [
-                (float(one.epoch), one.kept.diversity_kept / one.kept.diversity_all)
-                for one in run.epochs
-                if one.kept and one.kept.diversity_all > 0
-            ]
-            if points:
-                found.append(Line(view.title(row, name), points, place=method(name).place))
+            kept = [(float(one.epoch), one.kept) for one in run.epochs if one.kept]
+            values = [(e, k.diversity_kept / k.diversity_all) for e, k in kept if k.diversity_all]
+            if values:
+                found.append(Line(view.title(row, name), values, place=method(name).place))
                 seeds.append(run.recipe["seed"])
     if not found:
         return []

@@ -3,29 +3,12 @@
 from functools import partial
 from typing import Any
 
+from divaug.lab.results.columns import number, percent, spread, table
 from divaug.lab.results.figures import Line, lines
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import ROTATIONS
-from divaug.lab.results.outcome import (
-    Drawing,
-    Outcome,
-    Target,
-    claims_table,
-    number,
-    percent,
-    provenance,
-    spread,
-)
-from divaug.lab.results.targets.compared import runs_behind
-from divaug.lab.results.targets.measured import (
-    ACCURACY,
-    VARIANCE,
-    Measure,
-    Seen,
-    measured_rows,
-    with_n,
-)
-from divaug.lab.tables import table
+from divaug.lab.results.outcome import Drawing, Outcome, Target, claims_table
+from divaug.lab.results.targets.measured import ACCURACY, VARIANCE, Measure, Seen, measured_rows
 
 __all__ = ["TARGET"]
 
@@ -38,11 +21,9 @@ _COLUMNS = (
     number("n", "n"),
 )
 _NOTE = (
-    "Variance Diversity: to networks trained without augmentation, one for each seed, over n "
-    "networks. VD trained: of the views trained on, in training mode, mean over all epochs. "
-    "Accuracy: last epoch. Both: mean ± sample standard deviation over n seeds. The paper gives "
-    "the figure without numbers. "
-    "The measuring network also chooses the views that it measures."
+    "Variance Diversity: to n networks trained without augmentation, one for each seed; they also "
+    "choose the views. VD trained: of the views trained on, in training mode, mean over all "
+    "epochs. Accuracy: last epoch. The paper gives the figure without numbers."
 )
 
 
@@ -52,37 +33,23 @@ def _probability(name: str) -> float:
 
 def _analyse(view: View, rows: list[str]) -> Outcome:
     (row,) = rows
-    seen, runs = Seen(view, row), runs_behind(view, [row], ["none"])
-    whole = seen.having(view.methods, VARIANCE, ACCURACY)
-    main = table(
-        "rotate",
-        f"Rotate alone, {row}",
-        _COLUMNS,
-        [_line(seen, name) for name in view.methods],
-        [_NOTE, seen.left_out(), seen.networks()],
-        provenance(runs, seen.measurements),
-    )
+    seen = Seen(view, row)
+    found = [_line(seen, name) for name in view.methods]
     text = "Variance Diversity and accuracy move together"
-    claim = seen.correlation_claim(text, whole, VARIANCE, ACCURACY)
-    means = seen.of_means(whole, VARIANCE, ACCURACY).show()
-    drawings = [
-        *seen.draw_pair(
-            "rotate",
-            f"Accuracy against Variance Diversity, Rotate alone, {row}",
-            VARIANCE,
-            ACCURACY,
-            "test accuracy, %",
-            alt="A point for each probability of Rotate",
-        ),
-        *_draw_over(seen, whole, "rotate-accuracy", ACCURACY, "test accuracy", "test accuracy, %"),
-        *_draw_over(seen, whole, "rotate-diversity", VARIANCE, VARIANCE.title, VARIANCE.title),
-    ]
+    means = seen.of_means(view.methods, VARIANCE, ACCURACY).show()
+    title = f"Accuracy against Variance Diversity, Rotate alone, {row}"
     return Outcome(
-        (main, claims_table([claim])),
-        runs,
-        tuple(drawings),
-        (f"Means of Variance Diversity and accuracy: {means} probabilities.",) if whole else (),
-        empty=not whole,
+        (
+            table("rotate", f"Rotate alone, {row}", _COLUMNS, found, [_NOTE, *seen.notes()[1:]]),
+            claims_table([seen.correlation_claim(text, VARIANCE, ACCURACY, least=3)]),
+        ),
+        (*view.cells([row], ["none", *view.methods]), *seen.measurements.record),
+        (
+            *seen.draw_pair("rotate", title, VARIANCE, ACCURACY, "test accuracy, %"),
+            *_draw_over(seen, "rotate-accuracy", ACCURACY, "test accuracy, %"),
+            *_draw_over(seen, "rotate-diversity", VARIANCE, VARIANCE.title),
+        ),
+        (f"Means of Variance Diversity and accuracy: {means} probabilities.",),
     )
 
 
@@ -98,22 +65,20 @@ def _line(seen: Seen, name: str) -> dict[str, Any]:
     }
 
 
-def _draw_over(
-    seen: Seen, names: list[str], file: str, measure: Measure, word: str, axis: str
-) -> list[Drawing]:
+def _draw_over(seen: Seen, file: str, measure: Measure, axis: str) -> list[Drawing]:
     """A measure over the probability of Rotate, with bars where there is a spread."""
-    means = zip(names, seen.comparable(names, measure), strict=True)
-    found = [(_probability(name), mean) for name, mean in means if mean]
-    if len(found) < 2:
+    names = seen.having(seen.view.methods, VARIANCE, ACCURACY)
+    means = [one for one in seen.comparable(names, measure) if one]
+    if len(means) < len(names) or len(names) < 2:
         return []
-    errors = [measure.factor * (mean.std or 0.0) for _, mean in found]
-    points = [(p, measure.factor * mean.mean) for p, mean in found]
-    line = Line(word, points, errors=errors if any(errors) else None)
-    upwards = with_n(axis, [mean for _, mean in found], measure.counts)
-    title = f"{word[0].upper()}{word[1:]} by the probability of Rotate, {seen.row}"
-    alt = f"{word[0].upper()}{word[1:]} over the probability of Rotate"
+    errors = [measure.factor * (mean.std or 0.0) for mean in means]
+    values = [measure.factor * mean.mean for mean in means]
+    points = list(zip(map(_probability, names), values, strict=True))
+    line = Line(measure.title, points, errors=errors if any(errors) else None)
+    title = f"{measure.title.capitalize()} by the probability of Rotate, {seen.row}"
+    upwards = measure.axis(axis, means)
     draw = partial(lines, [line], "probability p of Rotate", upwards, whole=False)
-    return [Drawing(file, title, alt, draw)]
+    return [Drawing(file, title, title, draw)]
 
 
 TARGET = Target(
