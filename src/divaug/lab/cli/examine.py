@@ -62,7 +62,8 @@ def _examine(
 
     if results is None:
         return examine_run(run, data=data, images=images, device=device, say=_say)
-    from divaug.lab.reproduce.jobs import examination, read_store, refuse_fewer
+    from divaug.lab.reproduce.jobs import examination, read_store
+    from divaug.lab.reproduce.queue import fingerprints
     from divaug.lab.reproduce.work import Shelf
     from divaug.lab.results import save
 
@@ -71,9 +72,8 @@ def _examine(
         own = opened.trained_on.existing_path()
         data = Path(own) if own else None
     # As `reproduce` reads it, so that the record is known to be of the same data as its others.
-    known = {name: mark for name, mark in (one.seen for one in store.values()) if mark}
+    known = fingerprints(store)
     found, about = Shelf(data, known, _say).get(opened.recipe)
-    refuse_fewer(store, opened, images or about["train_images"])
     values, record = examination(opened, found, about, images=images, device=device, say=_say)
     _say(f"wrote {save(results, record)}")
     return values

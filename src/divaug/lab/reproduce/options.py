@@ -97,8 +97,8 @@ class Options(Selection):
             name = change.partition("=")[0].strip()
             if name in taken:
                 raise ValueError(
-                    f"`changes` (--set) must leave {name!r} alone, got {change!r}; it is decided by "
-                    f"{taken[name]}."
+                    f"`changes` (--set) must leave {name!r} alone, got {change!r}; "
+                    f"{taken[name]} decides it."
                 )
 
 

@@ -3,11 +3,18 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from divaug.lab.recipes import Recipe
-from divaug.lab.reproduce.jobs import ExamineJob, Job, MeasureJob, Store, TimeJob, TrainJob
-from divaug.lab.reproduce.options import FEW_LABELS_ROWS, PAPER_ROW, Options, exists, recipe_of
+from divaug.lab.recipes import LABELS, Recipe
+from divaug.lab.reproduce.jobs import Job, Store, examining, measuring, timing, training
+from divaug.lab.reproduce.options import (
+    FEW_LABELS_ROWS,
+    PAPER_ROW,
+    ROW_NAMES,
+    Options,
+    exists,
+    recipe_of,
+)
 from divaug.lab.reproduce.timing import this_setting
-from divaug.lab.results import View, frames, target
+from divaug.lab.results import Records, View, target
 from divaug.lab.results.methods import SCORERS
 from divaug.lab.results.targets.compared import REFERENCE, epochs_at_equal_time
 from divaug.lab.results.targets.cost import BASE
@@ -64,17 +71,12 @@ def plan_of(
         ValueError: an unknown target, or a row or method that it does not have.
     """
     chosen = target(name)
+    known = FEW_LABELS_ROWS if chosen.few_labels else ROW_NAMES
     for row in options.rows:
-        if (row in FEW_LABELS_ROWS) != chosen.few_labels:
-            raise ValueError(f"`rows` must be of the kind that {name} has, got {row!r}.")
-    for one in options.methods:
-        if one not in chosen.methods:
-            raise ValueError(unknown_name(f"method of {name}:", one, chosen.methods))
-    wanted = options.methods or chosen.methods
-    methods = tuple(one for one in chosen.methods if one in wanted)
-    usual = (PAPER_ROW,)
-    if chosen.few_labels:
-        usual = tuple(row for row in FEW_LABELS_ROWS if row.startswith("uda-paper-"))
+        if row not in known:
+            raise ValueError(unknown_name(f"row of {name}:", row, known))
+    usual = known[: len(LABELS)] if chosen.few_labels else (PAPER_ROW,)
+    methods = chosen.chosen(options.methods)
     return Plan(options, options.rows or usual, methods, store, device, eager)
 
 
@@ -82,22 +84,22 @@ _Stage = Callable[[Plan], list[Job]]
 
 
 def _cells(plan: Plan, *, keep: bool = False) -> list[Job]:
-    return [TrainJob(recipe, keep) for recipe in plan.each()]
+    return [training(recipe, keep=keep) for recipe in plan.each()]
 
 
 def _examinations(plan: Plan) -> list[Job]:
-    return [ExamineJob(recipe) for recipe in plan.each()]
+    return [examining(recipe) for recipe in plan.each()]
 
 
 def _measured_by(scorers: Sequence[str]) -> tuple[_Stage, _Stage]:
     """Two stages: train the scorers and every cell, then measure every method with the scorers."""
 
     def trainings(plan: Plan) -> list[Job]:
-        return [TrainJob(one) for one in dict.fromkeys([*plan.each(scorers), *plan.each()])]
+        return [training(one) for one in dict.fromkeys([*plan.each(scorers), *plan.each()])]
 
     def measurements(plan: Plan) -> list[Job]:
         return [
-            MeasureJob(plan.recipe(row, scorer, seed), name)
+            measuring(plan.recipe(row, scorer, seed), name)
             for seed in range(plan.options.seeds)
             for row in plan.rows
             for scorer in scorers
@@ -115,7 +117,7 @@ def _timings(plan: Plan, base: str) -> list[Job]:
         first = plan.recipe(row, base)
         others = [plan.recipe(row, name) for name in plan.methods if exists(row, name)]
         setting = this_setting(first, plan.device, eager=plan.eager)
-        jobs.append(TimeJob(first, tuple(others), setting))
+        jobs.append(timing(first, tuple(others), setting))
     return jobs
 
 
@@ -126,8 +128,7 @@ def _timings_beside_divaug(plan: Plan) -> list[Job]:
 
 def _in_divaugs_time(plan: Plan) -> list[Job]:
     """Train every method for as long as DivAug, by the steps that were timed on this machine."""
-    costs = [one for one in plan.store.values() if one.kind == "costs"]
-    view = View(frames({"costs": costs}), plan.options, plan.methods)
+    view = View(Records.of(plan.store.values()), plan.options, plan.methods)
     jobs: list[Job] = []
     for seed in range(plan.options.seeds):
         for row in plan.rows:
@@ -136,7 +137,7 @@ def _in_divaugs_time(plan: Plan) -> list[Job]:
             for name in plan.methods:
                 epochs = epochs_at_equal_time(view, row, name, setting, usual.epochs)
                 if epochs is not None:
-                    jobs.append(TrainJob(plan.recipe(row, name, seed, epochs)))
+                    jobs.append(training(plan.recipe(row, name, seed, epochs)))
     return jobs
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from divaug.lab.reproduce.jobs import Job, Store, TrainJob, read_store
+from divaug.lab.reproduce.jobs import Job, Store, epochs_trained, read_store, run_folder
 from divaug.lab.reproduce.options import Options
 from divaug.lab.reproduce.plans import LATER, STAGES, plan_of
 from divaug.lab.reproduce.timing import this_machine, tidy
@@ -101,14 +101,14 @@ def go_through(jobs: Sequence[Job], work: Work, tally: Tally, say: _Say = lambda
     is under way is saved, and nothing further begins.
     """
     store = read_store(work.results)
-    waiting = [job for job in jobs if not job.done(store)]
+    waiting = [job for job in jobs if not job.is_done(store)]
     tally.skipped += len(jobs) - len(waiting)
     if not waiting:
         return
     for job in jobs:
         if job not in waiting:
             say(f"there already: {job.label}")
-    known = {name: mark for name, mark in (one.seen for one in store.values()) if mark}
+    known = fingerprints(store)
     together = [job for job in waiting if not job.alone] if work.jobs > 1 else []
     shelf, alone = Shelf(work.data, known, say), replace(work, jobs=1)
     for job in waiting:
@@ -123,6 +123,11 @@ def go_through(jobs: Sequence[Job], work: Work, tally: Tally, say: _Say = lambda
     if together and tally.end is End.FINISHED:
         # What is left may be fewer than asked for: a run without neighbours is alone.
         _at_once(together, replace(work, jobs=min(work.jobs, len(together))), known, tally, say)
+
+
+def fingerprints(store: Store) -> dict[str, str]:
+    """Dataset → fingerprint of the data of its records."""
+    return {one.recipe["dataset"]: one.fingerprint for one in store.values() if one.fingerprint}
 
 
 def _execute(job: Job, work: Work, shelf: Shelf) -> End:
@@ -174,9 +179,9 @@ def list_target(name: str, options: Options, work: Work) -> Table:
     rows, total, waiting = [], 0.0, 0
     for i, job in enumerate(jobs, 1):
         state, seconds = "done", None
-        if not job.done(store):
+        if not job.is_done(store):
             waiting, state = waiting + 1, "to do"
-            begun = job.epochs_done(work) if isinstance(job, TrainJob) else 0
+            begun = epochs_trained(run_folder(job.recipe, work)) if job.recipe else 0
             state += f" from epoch {begun + 1} on" if begun else ""
             seconds = _seconds(job, begun, store, work)
             total += seconds or 0.0
@@ -185,7 +190,7 @@ def list_target(name: str, options: Options, work: Work) -> Table:
     notes = [f"Still to do: {waiting} of {len(rows)}."]
     if total:
         notes.append(f"Trainings with a time take about {duration(total)}, without evaluations.")
-    if name in LATER and any(not job.done(store) for job in STAGES[name][0](plan)):
+    if name in LATER and any(not job.is_done(store) for job in STAGES[name][0](plan)):
         notes.append(LATER[name])
     columns = ("", "job", "state", "time", "hash")
     return Table(columns, tuple(rows), numeric=(0, 3), notes=tuple(notes))
@@ -193,9 +198,10 @@ def list_target(name: str, options: Options, work: Work) -> Table:
 
 def _seconds(job: Job, begun: int, store: Store, work: Work) -> float | None:
     """The time of a training, by the last timing of its step here; None without one."""
-    if not isinstance(job, TrainJob):
+    recipe = job.recipe
+    if recipe is None:
         return None
-    recipe, machine = job.recipe, this_machine(job.recipe, work.device)
+    machine = this_machine(recipe, work.device)
     timed = [
         one.step_ms["median"]
         for one in store.values()

@@ -105,7 +105,6 @@ class Shelf:
             self._whole[recipe.dataset] = self._read(recipe)
         whole, mark = self._whole[recipe.dataset]
         record = {
-            "name": recipe.dataset,
             "fingerprint": mark,
             "train_images": recipe.train_images or len(whole.train_images),
             "test_images": len(whole.test_images),
@@ -213,7 +212,7 @@ def condense(folder: Path, data: dict[str, Any]) -> Run:
         {
             "hash": run_hash(recipe),
             **about(recipe),
-            "data": data,
+            **data,
             "side_by_side": _neighbours(folder),
             "time": lines[-1]["time"],
             "operations": names,
@@ -230,11 +229,7 @@ def _few_labels(folder: Path, steps: int, images: int) -> FewLabels | None:
     if not path.is_file():
         return None
     split = Split.read(path)
-    if split.seed is None or split.unlabelled is not None:
-        raise ValueError(
-            f"{path} was not drawn from a seed, or the run had unlabelled images of its own; a "
-            "table compares runs on one split. Remove the folder to train the run again."
-        )
+    assert split.seed is not None
     return FewLabels(
         labels=len(split.labelled),
         unlabelled=images,

@@ -61,8 +61,8 @@ class Kept(_Model):
     applied: list[int]
     drawn: list[int]
     probability: list[Number]
-    diversity_kept: Number
-    diversity_all: Number
+    diversity_kept: Number = math.nan
+    diversity_all: Number = math.nan
     diversity_best: Number = math.nan
 
 

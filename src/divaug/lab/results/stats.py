@@ -8,7 +8,9 @@ from statistics import fmean, stdev
 
 from scipy import stats
 
-__all__ = ["BOUND", "NOT_RUN", "Correlation", "Mean", "Verdict", "above_zero", "both", "mean_of"]
+__all__ = [
+    "BOUND", "NOT_RUN", "Correlation", "Mean", "Verdict", "above", "above_zero", "both", "mean_of",
+]  # fmt: skip
 
 #: Stands where nothing was run; a cell is never filled in from its neighbours.
 NOT_RUN = "—, not run"
@@ -105,6 +107,18 @@ def above_zero(found: Mean | None) -> Verdict:
     if found.low is None or found.high is None or found.low <= 0 <= found.high:
         return Verdict.UNDECIDED
     return Verdict.YES if found.low > 0 else Verdict.NO
+
+
+def above(upper: Mean, lower: Mean) -> Verdict:
+    """Test whether one mean lies above another: at 95 %, by both spreads (Welch's test)."""
+    if upper.std is None or lower.std is None:
+        return Verdict.UNDECIDED
+    found = stats.ttest_ind_from_stats(
+        upper.mean, upper.std, upper.n, lower.mean, lower.std, lower.n, equal_var=False
+    )
+    if not found.pvalue < 0.05:
+        return Verdict.UNDECIDED
+    return Verdict.YES if found.statistic > 0 else Verdict.NO
 
 
 def both(verdicts: Iterable[Verdict]) -> Verdict:

@@ -11,7 +11,7 @@ from divaug.lab.results.figures import Line, lines
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import FEW_LABELS_BASE, method
 from divaug.lab.results.outcome import Claim, Drawing, Outcome, Target, claims_table
-from divaug.lab.results.stats import Mean, Verdict, above_zero, mean_of
+from divaug.lab.results.stats import Mean, Verdict, above, above_zero, both, mean_of
 
 __all__ = ["TARGET"]
 
@@ -123,7 +123,8 @@ def _analyse(view: View, rows: list[str]) -> Outcome:
         title = f"Test error, {family}: {recipe['dataset']}, {recipe['model']}"
         found = [line for block in some for line in _lines(block)]
         tables.append(table(family, title, _COLUMNS, found, [_NOTE]))
-    claims = [_claim(block) for block in blocks if block.printed("divaug") and block.printed(_BASE)]
+    stated = [block for block in blocks if block.printed("divaug") and block.printed(_BASE)]
+    claims = [*map(_claim, stated), _trend(stated)] if stated else []
     return Outcome(
         (*tables, *([claims_table(claims)] if claims else [])),
         tuple(run for block in blocks for run in block.every),
@@ -180,6 +181,20 @@ def _claim(block: _Block) -> Claim:
         shown += f"; than plain RandAugment {_less(plain)}, n = {plain.n}"
     only = "" if block.steps == steps else f"after {block.steps:,} steps, not {steps:,}"
     return Claim(text, above_zero(-found), shown, only)
+
+
+def _trend(blocks: list[_Block]) -> Claim:
+    """A claim that fewer labels mean a larger gain, by the longest runs."""
+    text = "the gain of DivAug over RandAugment is largest where labels are fewest"
+    longest = max(block.epochs or 0 for block in blocks)
+    some = {block.labels: block for block in blocks if block.epochs == longest}
+    found = {labels: some[labels].difference("divaug", _BASE) for labels in sorted(some)}
+    gains = {labels: -less for labels, less in found.items() if less}
+    if len(gains) < 2:
+        return Claim(text, Verdict.NOT_RUN)
+    first, *others = gains.values()
+    shown = [f"{n:,} labels: {gain.show(2, 100, sign=True)}" for n, gain in gains.items()]
+    return Claim(text, both(above(first, other) for other in others), "; ".join(shown))
 
 
 def _less(more: Mean) -> str:
