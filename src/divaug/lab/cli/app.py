@@ -6,7 +6,7 @@ from collections.abc import Callable
 import typer
 
 from divaug import __version__
-from divaug.lab.cli import bench, measure, operations, report, reproduce, train
+from divaug.lab.cli import bench, measure, operations, report, train
 from divaug.lab.cli.options import Command
 
 __all__ = ["EXPECTED", "app", "run"]
@@ -55,7 +55,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "measure": (measure.measure, "Diversity and affinity of augmenters, by a run's network."),
     "examine": (measure.examine, "What the rules of selection keep, by a run's network."),
     "report": (report.report, "Compare runs on one page."),
-    "reproduce": (reproduce.reproduce, "Run and write a table or figure of the paper."),
+    "reproduce": (report.reproduce, "Run and write a table or figure of the paper."),
 }
 for _name, (_command, _line) in _COMMANDS.items():
     app.command(_name, cls=Command, short_help=_line)(_command)
