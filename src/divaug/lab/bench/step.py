@@ -197,9 +197,12 @@ def compare(
 def _case(one: Ready, whole: dict[str, float], repeats: int, steps: int) -> dict[str, Any]:
     """All that is measured of a recipe whose whole step was timed."""
     step, hardware = one.parts.step, one.hardware
-    semi = isinstance(step, SemiStep)
-    works = _semi_works(step, one.inputs) if semi else _works(step, one.inputs)
-    alone = {name: milliseconds(work, hardware, repeats, steps) for name, work in works.items()}
+    works = _semi_works if isinstance(step, SemiStep) else _works
+    alone = {
+        name: milliseconds(work, hardware, repeats, steps)
+        for name, work in works(step, one.inputs).items()
+    }
+    semi = "network passes" in alone
     if semi:
         passes = alone.pop("network passes")
         found = {"passes_ms": passes, "ratio": whole["median"] / passes, "parts_ms": alone}
@@ -249,8 +252,9 @@ def _works(step: TrainingStep, inputs: Inputs) -> Works:
     return works | {"forward": forward, "forward and backward": both, "optimiser": _updating(step)}
 
 
-def _semi_works(step: SemiStep, inputs: Inputs) -> Works:
+def _semi_works(step: TrainingStep, inputs: Inputs) -> Works:
     """The network passes of a semi-supervised step, and each part beside them."""
+    assert isinstance(step, SemiStep)
     batch = step.gather(inputs)
     widen = _widening(step, batch)
 
