@@ -111,8 +111,6 @@ def of_files() -> dict[str, Tensor]:
             folder = Path(place) / f"class{i % 2}"
             folder.mkdir(exist_ok=True)
             Image.fromarray(image.permute(1, 2, 0).numpy()).save(folder / f"{i}.png")
-        whole = datasets.load(place, size=12)
-        found["folder"], found["folder's labels"] = whole.train_images, whole.train_labels
         files = datasets.image_files(place)
         for n, batch in enumerate(datasets.ImageStream(files.train, 2, size=12).epoch(1)):
             found |= {f"stream {n} {name}": one for name, one in batch._asdict().items()}
