@@ -8,10 +8,10 @@ import torch
 
 import divaug
 from divaug import DefaultAugmentation, Views, default_augmentation, operations, policies
-from divaug.checks import check_number, check_range, check_whole, real, whole
+from divaug._checks import check_number, check_range, check_whole, real, whole
+from divaug._photometric import Photometric
 from divaug.lab import datasets
 from divaug.objectives import sharpen
-from divaug.photometric import Photometric
 from tests.reference.small_models import network
 
 IMAGES = torch.arange(4 * 3 * 8 * 8).remainder(251).to(torch.uint8).view(4, 3, 8, 8)

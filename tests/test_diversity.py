@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from divaug import affinity, diversity, loss_diversity, variance_diversity
-from divaug.diversity import AffinityMeter, Mean, kept_by_chance, largest_diversity, upper_bound
+from divaug import _diversity, affinity, loss_diversity, variance_diversity
+from divaug._diversity import AffinityMeter, Mean, kept_by_chance, largest_diversity, upper_bound
 from tests.reference import kmeanspp_loops as loops
 
 
@@ -108,7 +108,7 @@ def test_the_largest_diversity_does_not_depend_on_how_many_pairs_are_made_at_onc
 ):
     probs = probabilities(6, 7, 9)
     whole = largest_diversity(probs, 3)
-    monkeypatch.setattr(diversity, "_CHUNK", at_once)
+    monkeypatch.setattr(_diversity, "_CHUNK", at_once)
     taken = []
     with Sizes(taken):
         assert torch.equal(largest_diversity(probs, 3), whole)

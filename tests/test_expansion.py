@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from divaug import SubPolicies, Views, expand, policies, rendering, replay, replaying
+from divaug import SubPolicies, Views, _expand, _render, expand, policies, replay
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
 from divaug.operations import OPERATIONS, Operation, apply
 from divaug.operations.magnitude import Range
@@ -92,7 +92,7 @@ DEFAULTS = {"bytes": None, "cifar": cifar10(), "imagenet": imagenet(10)}
 @pytest.mark.parametrize("pixels", [1, 16 * 12 * 4, 16 * 12 * 4 * 3 + 5])
 def test_the_size_of_a_chunk_changes_nothing(default, pixels, monkeypatch):
     whole, subpolicies = expand(IMAGES, 4, None, DEFAULTS[default], seed=2)
-    monkeypatch.setattr(rendering, "CHUNK_CANDIDATE_PIXELS", pixels)
+    monkeypatch.setattr(_render, "CHUNK_CANDIDATE_PIXELS", pixels)
     parts, again = expand(IMAGES, 4, None, DEFAULTS[default], seed=2)
     assert torch.equal(parts, whole)
     assert again.equal(subpolicies)
@@ -202,7 +202,7 @@ def test_memory_beyond_the_result_is_bounded_by_the_chunk(default, monkeypatch):
     So with the default chunk of 2**21 pixels 48 MiB, whatever the batch: one chunk in floats and
     the bytes and coordinates that it is made from.
     """
-    monkeypatch.setattr(rendering, "CHUNK_CANDIDATE_PIXELS", 1 << 16)
+    monkeypatch.setattr(_render, "CHUNK_CANDIDATE_PIXELS", 1 << 16)
     small = peak_extra_bytes(32, 8, default)
     large = peak_extra_bytes(256, 8, default)
     assert large <= 24 * (1 << 16) + 512 * 256 * 8
@@ -213,7 +213,7 @@ def test_memory_beyond_the_result_is_bounded_by_the_chunk(default, monkeypatch):
 def test_the_resized_crop_adds_a_constant(monkeypatch):
     """Its matrix products in float64 take 32 MiB more, whatever the batch and the chunk."""
     pixels = 2 * 4 * 256 * 256  # two images a chunk
-    monkeypatch.setattr(rendering, "CHUNK_CANDIDATE_PIXELS", pixels)
+    monkeypatch.setattr(_render, "CHUNK_CANDIDATE_PIXELS", pixels)
     small = peak_extra_bytes(2, 4, imagenet(224), side=256)
     large = peak_extra_bytes(6, 4, imagenet(224), side=256)
     assert large <= 24 * pixels + 32 * 2**20
@@ -415,7 +415,7 @@ def test_operations_of_ones_own_see_places_and_partners_that_there_are():
         applied=inside & (drawn.partner < len(small)),
     )
     assert not bool(inside.all())
-    found = replaying._fit(fitting, len(small), (8, 6))
+    found = _expand._fit(fitting, len(small), (8, 6))
     assert bool((found.center < torch.tensor([8, 6])).all())
     assert int(found.partner.max()) < len(small)
     assert torch.equal(replay(small, fitting), replay(small, found))

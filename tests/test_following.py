@@ -12,7 +12,8 @@ import torch
 from PIL import Image
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from divaug import DivAug, Views, expand, follow, following, policies, score, select
+from divaug import DivAug, Views, _follow, expand, follow, policies, score, select
+from divaug._photometric import Photometric
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
 from divaug.lab.bench.device import waits_forbidden
 from divaug.lab.methods import Settings, build
@@ -20,7 +21,6 @@ from divaug.operations import OPERATIONS, Operation
 from divaug.operations.magnitude import Range
 from divaug.operations.nearest import pick
 from divaug.operations.table import TABLE
-from divaug.photometric import Photometric
 from tests.reference import samples
 from tests.reference.interpreter import run_interpreted
 from tests.reference.pillow_operations import from_pillow, pillow_apply, to_pillow
@@ -230,7 +230,7 @@ def test_chunks_do_not_matter(monkeypatch, chunk):
     masks = classes(12, 12)
     _, subpolicies = expand(IMAGES, 8, None, PADDED)
     expected = follow(masks, subpolicies, fill=IGNORED)
-    monkeypatch.setattr(following, "CHUNK_CANDIDATE_PIXELS", chunk)
+    monkeypatch.setattr(_follow, "CHUNK_CANDIDATE_PIXELS", chunk)
     assert torch.equal(follow(masks, subpolicies, fill=IGNORED), expected)
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from divaug import select
-from divaug.selection import METHODS
+from divaug._select import METHODS
 from tests.reference.interpreter import run_interpreted
 from tests.test_selection import awkward, realistic
 

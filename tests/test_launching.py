@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from divaug._random import Stream
 from divaug.kernels.launching import Launcher
 from divaug.policies.table import Partners
-from divaug.randomness import Stream
 
 
 class Kernel:

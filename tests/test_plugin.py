@@ -22,9 +22,9 @@ from divaug import (
     select,
     variance_diversity,
 )
+from divaug._expand import replay
+from divaug._select import METHODS
 from divaug.operations import OPERATIONS
-from divaug.replaying import replay
-from divaug.selection import METHODS
 from tests.reference import samples, two_processes
 from tests.reference.no_waiting import NoWaiting
 from tests.reference.small_models import network, same, state

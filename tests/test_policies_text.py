@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from divaug import data_files, policies
-from divaug.data_files import read_data
+from divaug import _checks, policies
+from divaug._checks import read_data
 from divaug.operations import OPERATIONS
 from divaug.operations.magnitude import Range, Rounding, Side
 from divaug.operations.table import Operation
@@ -308,7 +308,7 @@ def test_a_damaged_data_file_is_refused(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     for name in ("checksums.json", "pba.json", "spaces.json"):
         (folder / name).write_bytes((real / name).read_bytes())
-    monkeypatch.setattr(data_files.resources, "files", lambda _package: tmp_path)
+    monkeypatch.setattr(_checks.resources, "files", lambda _package: tmp_path)
     for name in ("pba.json", "spaces.json"):
         assert read_data.__wrapped__(name) == read_data(name)
         content = (folder / name).read_bytes()

@@ -15,8 +15,8 @@ from scipy import stats
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from divaug import products, select, variance_diversity
-from divaug.selection import METHODS, squared_distances
+from divaug import _products, select, variance_diversity
+from divaug._select import METHODS, squared_distances
 from tests.reference import kmeanspp_loops as loops
 from tests.reference import samples
 
@@ -353,14 +353,14 @@ def test_a_backend_that_cannot_run_is_refused_with_its_reason():
 @pytest.mark.parametrize("E", [1, 2, 3, 8, 9])
 def test_products_are_the_same_from_either_library(E, threads, monkeypatch):
     """And from whole numbers of any size in Python, with sums that are those of the vectors."""
-    monkeypatch.setattr(products, "CHUNK_NUMBERS", 2 * E * 37)  # six images are three chunks
-    monkeypatch.setattr(products, "CHUNKS_PER_THREAD", 1)
+    monkeypatch.setattr(_products, "CHUNK_NUMBERS", 2 * E * 37)  # six images are three chunks
+    monkeypatch.setattr(_products, "CHUNKS_PER_THREAD", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     g = torch.Generator().manual_seed(E)
     probs = (3 * torch.randn(6, E, 37, generator=g)).softmax(-1)
     probs[4, 0, 0] = -0.25  # counts as 0, in a chunk of its own kind
-    found = products.products_and_sums(probs)
-    assert torch.equal(found, products._on_device(probs))
+    found = _products.products_and_sums(probs)
+    assert torch.equal(found, _products._on_device(probs))
     found = found.permute(2, 0, 1)
     whole = (probs.double().clamp(0, 1) * (1 << 26)).floor().to(torch.int64).tolist()
     for image, expected in zip(found.tolist(), whole, strict=True):
@@ -368,8 +368,8 @@ def test_products_are_the_same_from_either_library(E, threads, monkeypatch):
             dots = [sum(x * y for x, y in zip(a, b, strict=True)) for b in expected]
             assert row == [*dots, sum(a)]
     probs[2, 0, 5] = math.nan
-    broken = products.products_and_sums(probs)
-    assert torch.equal(broken.isnan(), products._on_device(probs).isnan())
+    broken = _products.products_and_sums(probs)
+    assert torch.equal(broken.isnan(), _products._on_device(probs).isnan())
     assert torch.equal(broken.isnan().nonzero()[:, 2].unique(), torch.tensor([2]))
 
 
@@ -398,15 +398,15 @@ def test_on_a_device_nothing_comes_from_the_host(method):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_process_has_helpers_of_its_own(monkeypatch):
     """Threads do not survive a fork: work handed to the parent's would wait for ever."""
-    monkeypatch.setattr(products, "CHUNK_NUMBERS", 1)
-    monkeypatch.setattr(products, "CHUNKS_PER_THREAD", 1)
+    monkeypatch.setattr(_products, "CHUNK_NUMBERS", 1)
+    monkeypatch.setattr(_products, "CHUNKS_PER_THREAD", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     probs = torch.rand(6, 4, 5).softmax(-1)
-    here = products.products_and_sums(probs)
+    here = _products.products_and_sums(probs)
     reader, writer = multiprocessing.Pipe(duplex=False)
 
     def there() -> None:
-        writer.send(torch.equal(products.products_and_sums(probs), here))
+        writer.send(torch.equal(_products.products_and_sums(probs), here))
 
     context = multiprocessing.get_context("fork")
     with warnings.catch_warnings():
@@ -429,14 +429,14 @@ def test_an_error_in_a_helper_reaches_the_caller(monkeypatch):
 
         return work
 
-    monkeypatch.setattr(products, "_worker", broken)
-    monkeypatch.setattr(products, "CHUNK_NUMBERS", 1)
-    monkeypatch.setattr(products, "CHUNKS_PER_THREAD", 1)
+    monkeypatch.setattr(_products, "_worker", broken)
+    monkeypatch.setattr(_products, "CHUNK_NUMBERS", 1)
+    monkeypatch.setattr(_products, "CHUNKS_PER_THREAD", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     probs = torch.zeros(2, 4, 5)
     probs[1] = 0.5
     with pytest.raises(FloatingPointError, match="in a helper"):
-        products.products_and_sums(probs)
+        _products.products_and_sums(probs)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from divaug import SubPolicies, expand, follow, policies
+from divaug._expand import replay as replay_drawn
 from divaug.default_augmentation import cifar10, imagenet
 from divaug.operations import OPERATIONS, TABLE, Operation
 from divaug.operations.magnitude import Range
-from divaug.replaying import replay as replay_drawn
 from tests.reference import samples
 
 IMAGES = samples.images(3, 12, 10, 6)

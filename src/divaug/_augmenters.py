@@ -6,14 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from divaug._base import Drawing, Expansion, repeat_labels
-from divaug.checks import check_whole
-from divaug.compilation import outside_graphs
+from divaug._checks import check_whole, outside_graphs
+from divaug._names import unknown_name
+from divaug._score import check_model, dtype_of, score
+from divaug._select import MAX_CANDIDATES, METHODS, select
+from divaug._subpolicies import SubPolicies
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.names import unknown_name
 from divaug.policies import Identity, Policy, Uniform
-from divaug.scoring import check_model, dtype_of, score
-from divaug.selection import MAX_CANDIDATES, METHODS, select
-from divaug.subpolicies import SubPolicies
 
 __all__ = ["DivAug", "Explanation", "Views"]
 

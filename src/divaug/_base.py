@@ -10,18 +10,17 @@ import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
-from divaug.checks import check_whole
-from divaug.compilation import outside_graphs
+from divaug._checks import check_whole, outside_graphs
+from divaug._expand import check_default, check_dtype, check_pool, expand
+from divaug._follow import follow
+from divaug._random import check_seed
+from divaug._record import Record, Sums
+from divaug._subpolicies import SubPolicies
 from divaug.default_augmentation import DefaultAugmentation, plain
-from divaug.expansion import check_default, check_dtype, check_pool, expand
-from divaug.following import follow
 from divaug.kernels import check_backend
 from divaug.operations.checks import check_images
 from divaug.policies import Policy
 from divaug.policies.base import check_policy
-from divaug.randomness import check_seed
-from divaug.records import Record, Sums
-from divaug.subpolicies import SubPolicies
 
 __all__ = ["Augmenter", "Drawing", "Expansion", "check_batch", "check_size", "repeat_labels"]
 

@@ -23,7 +23,7 @@ from divaug import (
     score,
     select,
 )
-from divaug.diversity import loss_diversity, variance_diversity
+from divaug._diversity import loss_diversity, variance_diversity
 from divaug.lab import datasets
 from divaug.policies import (
     PBA,

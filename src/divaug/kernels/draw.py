@@ -8,11 +8,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from divaug._random import MASK, Purpose, Stream
 from divaug.kernels.finishing import finish, sub_policies
 from divaug.kernels.launching import Launcher
 from divaug.kernels.philox import below, philox, uniform
 from divaug.policies.table import Partners, PolicyTable
-from divaug.randomness import MASK, Purpose, Stream
 
 __all__ = ["draw_kernel"]
 
@@ -120,7 +120,7 @@ def draw_kernel(
         default: padding, flip chance and output size; None to draw no default augmentation.
 
     Returns:
-        The tensors of `SubPolicies` in their order, and those of `DefaultDraws`.
+        The tensors of `SubPolicies` in their order, and those of `Placement`.
     """
     B, E, device = stream.index.shape[0], candidates, stream.index.device
 

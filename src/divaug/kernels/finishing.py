@@ -5,8 +5,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from divaug._random import Purpose
 from divaug.kernels.philox import below, philox
-from divaug.randomness import Purpose
 
 __all__ = ["finish", "sub_policies"]
 

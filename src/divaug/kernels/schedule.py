@@ -7,12 +7,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from divaug._random import MASK, Purpose, Stream
 from divaug.kernels.finishing import finish, sub_policies
 from divaug.kernels.launching import Launcher
 from divaug.kernels.philox import philox, uniform
 from divaug.policies.schedule import AT_MOST, MOST_OPERATIONS, Schedule, needed_epoch
 from divaug.policies.table import Partners
-from divaug.randomness import MASK, Purpose, Stream
 
 __all__ = ["draw_schedule"]
 

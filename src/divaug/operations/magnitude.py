@@ -13,8 +13,8 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
-from divaug.data_files import read_data
-from divaug.names import unknown_name
+from divaug._checks import read_data
+from divaug._names import unknown_name
 
 __all__ = [
     "NO_MAGNITUDE",

@@ -1,11 +1,12 @@
 """Policies: what may be drawn. All fill the same sub-policies; all can be written as JSON."""
 
+from divaug._random import Purpose, Stream, below, uniform
 from divaug.policies.base import Policy, from_json
 from divaug.policies.pba import PBA
 from divaug.policies.published import AutoAugment, FastAutoAugment, Listed
 from divaug.policies.random import Identity, RandAugment, Single, TrivialAugment, Uniform
 from divaug.policies.shared_level import SharedLevel
-from divaug.policies.table import Entry
+from divaug.policies.table import Entry, Partners
 from divaug.policies.tabular import TablePolicy
 from divaug.policies.timm import TimmRandAugment
 
@@ -16,13 +17,18 @@ __all__ = [
     "FastAutoAugment",
     "Identity",
     "Listed",
+    "Partners",
     "Policy",
+    "Purpose",
     "RandAugment",
     "SharedLevel",
     "Single",
+    "Stream",
     "TablePolicy",
     "TimmRandAugment",
     "TrivialAugment",
     "Uniform",
+    "below",
     "from_json",
+    "uniform",
 ]

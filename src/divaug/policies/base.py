@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
-from divaug.names import unknown_name
+from divaug._names import unknown_name
+from divaug._random import Stream
+from divaug._subpolicies import SubPolicies
 from divaug.policies.table import Partners
-from divaug.randomness import Stream
-from divaug.subpolicies import SubPolicies
 
 __all__ = ["Policy", "check_policy", "comes_along", "from_json", "frozen"]
 

@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
-from divaug.checks import check_whole, holds_integers
-from divaug.names import unknown_name
+from divaug._checks import check_whole, holds_integers
+from divaug._names import unknown_name
 from divaug.operations.further import EVERY
 from divaug.operations.magnitude import Range, Side
 from divaug.operations.table import Operation

@@ -7,16 +7,15 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from divaug.checks import check_whole
-from divaug.data_files import read_data
+from divaug._checks import check_whole, read_data
+from divaug._random import Purpose, Stream, Words, uniform
+from divaug._subpolicies import SubPolicies
 from divaug.operations.table import TABLE
 from divaug.policies.base import Policy
 from divaug.policies.checks import check_name
 from divaug.policies.levels import CIFAR_LEVELS
 from divaug.policies.schedule import AT_MOST, MOST_OPERATIONS, Schedule, needed_epoch
 from divaug.policies.table import ChosenOperations, Entry, Partners, compile_table, finish
-from divaug.randomness import Purpose, Stream, Words, uniform
-from divaug.subpolicies import SubPolicies
 
 __all__ = ["PBA"]
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from divaug.checks import check_number
-from divaug.data_files import read_data
+from divaug._checks import check_number, read_data
 from divaug.operations.magnitude import space_of
 from divaug.policies.base import frozen
 from divaug.policies.checks import check_name

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from divaug.checks import check_number, check_whole
-from divaug.data_files import read_data
+from divaug._checks import check_number, check_whole, read_data
+from divaug._random import Stream
+from divaug._subpolicies import SubPolicies
 from divaug.operations.magnitude import NO_MAGNITUDE, Range, read_ranges, space_of
 from divaug.operations.table import Operation
 from divaug.policies.base import Policy, frozen
@@ -16,8 +17,6 @@ from divaug.policies.checks import check_extra, check_name
 from divaug.policies.levels import CIFAR_LEVELS
 from divaug.policies.table import Entry, Partners
 from divaug.policies.tabular import TablePolicy
-from divaug.randomness import Stream
-from divaug.subpolicies import SubPolicies
 
 __all__ = ["Identity", "RandAugment", "Single", "TrivialAugment", "Uniform"]
 

@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from divaug.checks import check_number, check_whole
-from divaug.data_files import read_data
+from divaug._checks import check_number, check_whole, read_data
+from divaug._random import Stream
+from divaug._subpolicies import SubPolicies
 from divaug.operations.magnitude import read_ranges
 from divaug.policies.table import Entry, Partners, choose, finish
 from divaug.policies.tabular import TablePolicy
-from divaug.randomness import Stream
-from divaug.subpolicies import SubPolicies
 
 __all__ = ["SharedLevel"]
 

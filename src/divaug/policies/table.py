@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from divaug.names import unknown_name
+from divaug._names import unknown_name
+from divaug._random import Purpose, Stream, below, uniform
+from divaug._subpolicies import SubPolicies
 from divaug.operations.magnitude import Range, Rounding
 from divaug.operations.table import TABLE, Operation
 from divaug.policies.checks import check_fits
-from divaug.randomness import Purpose, Stream, below, uniform
-from divaug.subpolicies import SubPolicies
 
 __all__ = [
     "IDENTITY",

@@ -9,12 +9,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from divaug._random import Stream
+from divaug._subpolicies import SubPolicies
 from divaug.operations.further import FURTHER
 from divaug.operations.table import Operation
 from divaug.policies.base import Policy, comes_along, frozen
 from divaug.policies.table import Entry, Partners, PolicyTable, compile_table, draw
-from divaug.randomness import Stream
-from divaug.subpolicies import SubPolicies
 
 __all__ = ["TablePolicy"]
 

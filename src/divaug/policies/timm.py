@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from divaug.checks import check_number, check_whole
-from divaug.data_files import read_data
+from divaug._checks import check_number, check_whole, read_data
 from divaug.operations.magnitude import read_ranges
 from divaug.policies.table import Entry
 from divaug.policies.tabular import TablePolicy

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from divaug.diversity import largest_diversity, spread
-from divaug.subpolicies import SubPolicies
+from divaug._diversity import largest_diversity, spread
+from divaug._subpolicies import SubPolicies
 
 __all__ = ["Record", "Sums"]
 

@@ -12,15 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from divaug.checks import holds_integers, real, whole
-from divaug.compilation import check_eager, outside_graphs
-from divaug.constants import constant
-from divaug.expansion import renderer_for
-from divaug.finishing import place
+from divaug._checks import check_eager, constant, holds_integers, outside_graphs, real, whole
+from divaug._expand import renderer_for
+from divaug._photometric import place
+from divaug._render import CHUNK_CANDIDATE_PIXELS
+from divaug._subpolicies import SubPolicies, check_shapes, check_values
 from divaug.operations.table import TABLE
-from divaug.rendering import CHUNK_CANDIDATE_PIXELS
-from divaug.subpolicies import SubPolicies
-from divaug.validity import check_shapes, check_values
 
 __all__ = ["follow"]
 
