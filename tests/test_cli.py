@@ -234,18 +234,6 @@ def test_python_dash_m_runs_the_command_and_a_closed_pipe_is_no_error():
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1251", "ascii:surrogateescape"])
-def test_an_output_that_has_no_code_for_a_sign_gets_an_escape(encoding):
-    done = subprocess.run(
-        [sys.executable, "-m", "divaug", "operations"],
-        capture_output=True,
-        check=True,
-        env=os.environ | {"PYTHONIOENCODING": encoding},
-    )
-    assert b"\\xd7" in done.stdout
-    assert done.stderr == b""
-
-
 def test_the_library_needs_nothing_of_the_command_line():
     code = (
         "import sys; sys.modules.update(dict.fromkeys(['typer', 'rich', 'PIL', 'matplotlib',"
