@@ -53,7 +53,7 @@ def expand(
     """Draw E sub-policies for every image and apply them.
 
     In PyTorch, memory beyond the result is bounded by one chunk: 24 bytes for each of its
-    `rendering.CHUNK_CANDIDATE_PIXELS` pixels (48 MiB), 512 bytes for the draws of each candidate,
+    `_render.CHUNK_CANDIDATE_PIXELS` pixels (48 MiB), 512 bytes for the draws of each candidate,
     and 32 MiB more where the default augmentation resizes.
 
     Args:

@@ -1,4 +1,4 @@
-"""Selection as one kernel, one program an image: the twin of `divaug.selection`."""
+"""Selection as one kernel, one program an image: the twin of `divaug._select`."""
 
 from functools import lru_cache
 
