@@ -1,10 +1,11 @@
 """The part that augmenters share: settings, the step, the record, and what the last call drew."""
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,54 +23,10 @@ from divaug.operations.checks import check_images
 from divaug.policies import Policy
 from divaug.policies.base import check_policy
 
-__all__ = ["Augmenter", "Drawing", "Expansion", "check_batch", "check_size", "repeat_labels"]
+__all__ = ["Augmenter", "Expansion", "check_batch", "check_size", "repeat_labels"]
 
 # Steps are counted in int64.
 _LAST_STEP = 2**63 - 1
-
-
-class Augmenter(Protocol):
-    """Interface of augmenters: callables from a batch to the images trained on.
-
-    An augmenter takes uint8 images `[B,C,H,W]` and their labels, with the samples' indices and the
-    epoch, and returns `views` finished images for each, image-major. `DivAug` is one; `Views`
-    serves every method that does not score. A training loop treats both alike.
-    """
-
-    @property
-    def views(self) -> int:
-        """Images out for each image in."""
-
-    def __call__(
-        self,
-        images: Tensor,
-        labels: Tensor | None = None,
-        *,
-        index: Tensor | None = None,
-        epoch: int | Tensor | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Images `[B·views,C,H,W]` and labels `[B·views,…]`, image-major."""
-
-    def follow(self, masks: Tensor, *, fill: float) -> Tensor:
-        """Masks `[B,…,H,W]` moved as the images of the last call: `[B·views,…]`."""
-
-    def record(self) -> Record:
-        """What was kept since the last reset."""
-
-    def reset_record(self) -> None:
-        """Start a new record."""
-
-    def record_state(self) -> dict[str, Any] | None:
-        """The record so far, as JSON can hold it; None before anything was augmented."""
-
-    def load_record_state(self, state: Mapping[str, Any] | None) -> None:
-        """Continue a record that `record_state` gave; None starts a new one."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue where `state_dict` was taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +108,11 @@ class _Last:
     size: tuple[int, int]
 
 
-class Drawing:
-    """Base of `DivAug` and `Views`: candidates of one batch after the other, and a record of them.
+class Augmenter(ABC):
+    """Interface and base of augmenters: callables from a batch to the images trained on.
+
+    `DivAug` is one; `Views` serves every method that does not score. A training loop treats both
+    alike.
 
     Args:
         expansion: the settings of the candidates; may be replaced between calls.
@@ -165,6 +125,35 @@ class Drawing:
             self.step = torch.zeros((), dtype=torch.int64, device="cpu")
         self._sums: Sums | None = None
         self._last: _Last | None = None
+
+    @property
+    @abstractmethod
+    def views(self) -> int:
+        """Images out for each image in."""
+
+    @abstractmethod
+    def __call__(
+        self,
+        images: Tensor,
+        labels: Tensor | None = None,
+        *,
+        index: Tensor | None = None,
+        epoch: int | Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Augment a batch.
+
+        Args:
+            images: uint8 `[B,C,H,W]`.
+            labels: hard `[B]`, soft `[B,D]`, or None; never changed, only repeated.
+            index: int64 `[B]`, the samples' numbers in their dataset: with it a sample's
+                augmentation depends neither on its place in the batch nor on the number of
+                processes.
+            epoch: for policies that follow a schedule.
+
+        Returns:
+            Images `[B·S,C,H,W]` and labels `[B·S,…]`, image-major: the S views of the first image,
+            then those of the second.
+        """
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_last": None}  # a copy has augmented nothing
@@ -303,7 +292,7 @@ class Drawing:
 
 
 def _check_process() -> None:
-    """Refuse workers of a loader: their copies of the step, and of a model, are not the loop's."""
+    """Refuse a loader's workers: their copies of the step and the model are not the loop's."""
     if get_worker_info() is not None:
         raise RuntimeError(
             "an augmenter was called in a worker of a DataLoader, where a copy of it counts steps "
