@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from divaug import DivAug, Views, _follow, expand, follow, policies, score, select
 from divaug._photometric import Photometric
@@ -20,7 +19,6 @@ from divaug.lab.methods import Settings, build
 from divaug.operations import OPERATIONS, Operation
 from divaug.operations.magnitude import Range
 from divaug.operations.nearest import pick
-from divaug.operations.table import TABLE
 from tests.reference import samples
 from tests.reference.interpreter import run_interpreted
 from tests.reference.pillow_operations import from_pillow, pillow_apply, to_pillow
@@ -200,19 +198,6 @@ def test_every_dtype_and_any_planes(dtype, fill):
         np.testing.assert_array_equal(found[i, j].numpy(), expected)
 
 
-def test_masks_that_lie_otherwise_in_memory():
-    masks = classes(12, 10)
-    _, subpolicies = expand(samples.images(3, 12, 10, 6), 4, GEOMETRY)
-    expected = follow(masks, subpolicies, fill=IGNORED)
-    turned = masks.transpose(1, 2).contiguous().transpose(1, 2)
-    wide = torch.stack([masks, masks + 1], -1)[..., 0]
-    before = masks.clone()
-    for other in (turned, wide):
-        assert not other.is_contiguous()
-        assert torch.equal(follow(other, subpolicies, fill=IGNORED), expected)
-    assert torch.equal(masks, before)
-
-
 def test_pixels_beyond_two_bytes():
     """Rows of a large image: numbers that need the third byte."""
     images, masks = torch.zeros(1, 1, 300, 260, dtype=torch.uint8), positions(300, 260, 1)
@@ -294,10 +279,6 @@ def test_what_an_operation_of_ones_own_fills_in_is_no_pixel():
         assert torch.equal(moved[..., 4:], positions(12, 12, len(moved))[..., :-4])
 
 
-def test_the_table_says_what_moves():
-    assert tuple(name for name, operation in TABLE.items() if operation.moving) == GEOMETRIC
-
-
 # --- the augmenters ----------------------------------------------------------------------------
 
 
@@ -310,13 +291,6 @@ def test_views_of_divaug_and_their_masks(default, index):
         views, _ = augment(IMAGES, index=index)
         moved = augment.follow(IMAGES, fill=0)
         assert torch.equal(moved, (views * 255).round().to(torch.uint8))
-
-
-def test_within_transforms_it_is_refused():
-    _, subpolicies = expand(IMAGES, 2)
-    with FakeTensorMode(allow_non_fake_inputs=True), pytest.raises(RuntimeError, match="Fake"):
-        follow(IMAGES, subpolicies, fill=0)
-    assert len(follow(IMAGES, subpolicies, fill=0)) == len(IMAGES)
 
 
 @pytest.mark.parametrize(
@@ -334,16 +308,6 @@ def test_masks_of_divaug_are_those_of_the_chosen(default):
         expected = torch.stack([every[b, chosen[b]] for b in range(6)])
         assert torch.equal(augment.follow(masks, fill=IGNORED), expected.flatten(0, 1))
         assert torch.equal(follow(masks, subpolicies, fill=IGNORED, chosen=chosen), expected)
-
-
-def test_views_follow_all_of_them():
-    masks = classes(12, 12)
-    augment = Views(policies.TrivialAugment(), PADDED, 3, seed=8)
-    augment(IMAGES)
-    augment(IMAGES)
-    _, subpolicies = expand(IMAGES, 3, policies.TrivialAugment(), PADDED, 8, step=1)
-    expected = follow(masks, subpolicies, fill=IGNORED)
-    assert torch.equal(augment.follow(masks, fill=IGNORED), expected.flatten(0, 1))
 
 
 def test_without_augmentation_masks_are_cut_as_images_are():
@@ -381,16 +345,6 @@ def test_copies_have_nothing_to_follow_and_do_not_disturb():
         with pytest.raises(ValueError, match="nothing to follow"):
             other.follow(masks, fill=IGNORED)
         other(IMAGES)
-    assert torch.equal(augment.follow(masks, fill=IGNORED), before)
-
-
-def test_a_failed_call_leaves_the_last_one_to_follow():
-    masks = classes(12, 12)
-    augment = DivAug(network(5), 4, 2, policy=GEOMETRY)
-    augment(IMAGES)
-    before = augment.follow(masks, fill=IGNORED)
-    with pytest.raises(ValueError, match="one entry per image"):
-        augment(IMAGES, torch.zeros(3))
     assert torch.equal(augment.follow(masks, fill=IGNORED), before)
 
 
@@ -433,13 +387,6 @@ def test_errors_say_what_to_do(masks, fill, error, message):
     _, subpolicies = expand(IMAGES, 2)
     with pytest.raises(error, match=message):
         follow(masks, subpolicies, fill=fill)
-
-
-def test_masks_of_another_size_than_their_images():
-    augment = Views()
-    augment(samples.images(3, 12, 14, 6))
-    with pytest.raises(ValueError, match="the size of their images, 12 × 14, got 12 × 12; enlarge"):
-        augment.follow(SIX, fill=IGNORED)
 
 
 @pytest.mark.parametrize(("chosen", "error", "message"), [
