@@ -5,11 +5,10 @@ import weakref
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from divaug import SubPolicies, Views, _expand, _render, expand, policies, replay
+from divaug import SubPolicies, _expand, _render, expand, policies, replay
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
 from divaug.operations import OPERATIONS, Operation, apply
 from divaug.operations.magnitude import Range
@@ -250,31 +249,6 @@ def test_replay_wants_partners_of_the_pool():
 
 
 # Where tensors have no memory
-
-
-@pytest.mark.parametrize(
-    "fresh", [policies.Uniform(exclude=("Cutout",)), policies.RandAugment(2, 13)]
-)
-def test_within_transforms_it_is_refused_and_nothing_of_them_is_left(fresh):
-    """Tables that were made there and kept would fail for as long as the process lives."""
-    images = samples.images(3, 11, 13, 4)  # a size nobody else has tables of
-
-    def loss(weight):
-        views, _ = Views(fresh, cifar10(), 2)(images)
-        return (views.flatten(1) @ weight).sum()
-
-    weight = torch.zeros(3 * 11 * 13)
-    with pytest.raises(
-        RuntimeError, match=r"within a transform of torch.func .*augment the batch before"
-    ):
-        torch.func.grad(loss)(weight)
-    with FakeTensorMode(), pytest.raises(RuntimeError, match="FakeTensorMode"):
-        expand(torch.zeros(4, 3, 11, 13, dtype=torch.uint8), 2, fresh)
-    with FakeTensorMode(), pytest.raises(RuntimeError, match="FakeTensorMode"):
-        replay(torch.zeros(4, 3, 11, 13, dtype=torch.uint8), None)
-    with pytest.raises(RuntimeError, match="within a transform"):
-        torch.func.functionalize(loss)(weight)
-    assert loss(weight) == 0
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 9, 9), (4, 1, 16, 12), (4, 3, 12, 16)])

@@ -316,7 +316,7 @@ def test_without_augmentation_masks_are_cut_as_images_are():
     with pytest.raises(ValueError, match="nothing to follow"):
         augment.follow(masks, fill=IGNORED)
     augment(images)
-    with pytest.raises(ValueError, match=r"got shape \(12,\)"):
+    with pytest.raises(ValueError, match=r"got \(12,\)"):
         augment.follow(masks[0, :, 0], fill=IGNORED)
     with pytest.raises(ValueError, match="the size of their images, 12 × 14, got 10 × 10"):
         augment.follow(masks[:, :10, :10], fill=IGNORED)
@@ -366,18 +366,15 @@ SIX = classes(12, 12)
 
 @pytest.mark.parametrize(("masks", "fill", "error", "message"), [
     ([SIX], 255, TypeError, "tensor .*got list; stack"),
-    (SIX.half(), 1e10, ValueError, "at most 65504 for masks of torch.float16, got 10000000000.0"),
-    (SIX.to(torch.float8_e5m2), 0, TypeError, "floats of 16 bits or more.*convert them first"),
-    (SIX[:, :0], 0, ValueError, "from 1 to 16,777,215 pixels, got 0 × 12"),
-    (SIX.expand(2, 1, 6, 12, 12), 255, ValueError, r"before the last two.*flatten\(1, -3\)"),
-    (SIX[0], 255, ValueError, r"\[B,H,W\] or \[B,C,H,W\], got shape \(12, 12\)"),
+       (SIX[:, :0], 0, ValueError, "from 1 to 16,777,215 pixels, got 0 × 12"),
+    (SIX.expand(2, 1, 6, 12, 12), 255, ValueError, r"masks.flatten\(1, -3\)"),
+    (SIX[0], 255, ValueError, r"\[B,H,W\] or \[B,C,H,W\], got \(12, 12\); pass masks"),
     (SIX[:5], 255, ValueError, "one for each of 6 images, got 5"),
     (SIX.to("meta"), 255, ValueError, "on meta and the images were on cpu"),
-    (SIX.to(torch.complex64), 255, TypeError, "truth values, whole.*got torch.complex64"),
     (SIX, "255", TypeError, "`fill` must be a number.*got '255'"),
     (SIX, None, TypeError, "`fill` must be a number.*got None"),
     (SIX, True, TypeError, "`fill` must be a number"),
-    (SIX, 0.5, ValueError, "whole number in .*got 0.5"),
+    (SIX, 0.5, ValueError, "an int in .*got 0.5"),
     (SIX.to(torch.uint8), -100, ValueError, r"in \[0, 255\] for masks of torch.uint8, got -100"),
     (SIX.to(torch.uint8), 256, ValueError, r"in \[0, 255\].*masks.long\(\)"),
     (SIX > 3, 2, ValueError, r"in \[0, 1\] for masks of torch.bool, got 2"),
@@ -395,9 +392,8 @@ def test_errors_say_what_to_do(masks, fill, error, message):
     (torch.zeros(6, dtype=torch.int64), ValueError, r"\[B,S\] with B=6 and .* got \(6,\)"),
     (torch.zeros(1, 2, dtype=torch.int64), ValueError, r"with B=6 and .* got \(1, 2\)"),
     (torch.zeros(6, 0, dtype=torch.int64), ValueError, r"S ≥ 1, .* got \(6, 0\)"),
-    (torch.full((6, 1), -1), ValueError, r"lie in \[0, 3\], .* got -1 to -1"),
+    (torch.full((6, 1), -1), ValueError, r"lie in \[0, E=4\), got -1 to -1"),
     (torch.full((6, 1), 4), ValueError, "got 4 to 4"),
-    (torch.zeros(6, 1, dtype=torch.int64, device="meta"), ValueError, "on meta and .* on cpu"),
 ])  # fmt: skip
 def test_a_choice_that_names_no_candidates(chosen, error, message):
     _, subpolicies = expand(IMAGES, 4)

@@ -437,11 +437,11 @@ def test_a_pool_that_no_batch_could_draw_from_is_refused_at_once(pool, error, me
 
 
 def test_labels_must_fit_the_images():
-    with pytest.raises(ValueError, match="5 for 6"):
+    with pytest.raises(ValueError, match=r"one entry per image, got \(5,\) for 6"):
         DivAug(network())(IMAGES, LABELS[:5])
-    with pytest.raises(TypeError, match=r"`labels` must be a tensor.*got list.*as_tensor"):
+    with pytest.raises(TypeError, match=r"`labels` must be a tensor.*got list.*arange"):
         DivAug(network())(IMAGES, LABELS.tolist())
-    with pytest.raises(ValueError, match=r"`labels`.*no axes.*labels\[None\]"):
+    with pytest.raises(ValueError, match=r"`labels` must have one entry per image, got \(\)"):
         DivAug(network())(IMAGES[:1], LABELS[0])
 
 

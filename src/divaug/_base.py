@@ -205,7 +205,7 @@ class Augmenter(ABC):
     def _sums_for(self, subpolicies: SubPolicies) -> Sums:
         """The totals, on the device of the sub-policies."""
         names = [operation.name for operation in subpolicies.operations]
-        if self._sums is None or (self._sums.empty and self._sums.names != names):
+        if self._sums is None:
             self._sums = Sums.zeros(names, subpolicies.device)
         self._sums.check_names(names)  # a record that was loaded may be of another policy
         if self._sums.applied.device != subpolicies.device:
@@ -295,21 +295,19 @@ def _check_process() -> None:
     """Refuse a loader's workers: their copies of the step and the model are not the loop's."""
     if get_worker_info() is not None:
         raise RuntimeError(
-            "an augmenter was called in a worker of a DataLoader, where a copy of it counts steps "
-            "of its own and would draw the same in every epoch; call it where the model is "
-            "trained, on the loader's batches (divaug.adapters.AugmentedLoader does), or draw in "
-            "the worker with divaug.expand and a step that you give."
+            "an augmenter was called in a worker of a DataLoader, where its copy draws the same in "
+            "every epoch; call it on the loader's batches, as divaug.adapters.AugmentedLoader does."
         )
 
 
 def check_batch(images: object) -> None:
-    """Refuse what would fail before `expand`, which checks in full, is asked."""
+    """Refuse images that would fail before `expand` checks them in full."""
     if not isinstance(images, Tensor) or images.ndim != 4 or images.shape[1] not in (1, 3):
         check_images(images)
 
 
 def check_size(masks: object, size: tuple[int, int]) -> None:
-    """Refuse masks of another size than their images had; whatever else is wrong is said later."""
+    """Refuse masks of another size than their images had."""
     if isinstance(masks, Tensor) and masks.ndim > 1 and tuple(masks.shape[-2:]) != size:
         raise ValueError(
             f"`masks` must have the size of their images, {size[0]} × {size[1]}, got "
@@ -324,26 +322,17 @@ def repeat_labels(labels: Tensor | None, images: Tensor, views: int) -> Tensor |
     check_batch(images)
     if not isinstance(labels, Tensor):
         raise TypeError(
-            f"`labels` must be a tensor [B] or [B,D], or None, got {type(labels).__name__}; "
-            "convert numbers with torch.as_tensor; for anything else give torch.arange(len(images))"
-            ", which comes back as the number of each view's image, or tell an adapter that there "
-            "are none, Fields(labels=None): it repeats whatever else a batch has."
+            f"`labels` must be a tensor [B] or [B,D], or None, got {type(labels).__name__}; for "
+            "anything but numbers give torch.arange(len(images)) and index by what comes back."
         )
-    if not labels.ndim:
+    if not labels.ndim or len(labels) != len(images):
         raise ValueError(
-            "`labels` must be [B] or [B,D], one entry per image, got a tensor of no axes; for a "
-            "single image pass labels[None]."
-        )
-    if len(labels) != len(images):
-        raise ValueError(
-            f"`labels` must have one entry per image, got {len(labels)} for {len(images)}."
+            f"`labels` must have one entry per image, got {tuple(labels.shape)} for {len(images)}."
         )
     if labels.ndim > 2 and labels.shape[-2:] == images.shape[-2:]:
         raise ValueError(
-            f"`labels` must be [B] or [B,D], got {tuple(labels.shape)}, of the images' size: masks "
-            "must move as their images do; leave them out, and then call "
-            "augment.follow(masks, fill=255), or name them to an adapter, each with its fill: "
-            'Fields(masks={"mask": 255}). If they are none, give torch.arange(len(images)), which '
-            "comes back as the number of each view's image."
+            f"`labels` must be [B] or [B,D], got {tuple(labels.shape)}, of the images' size; for "
+            "masks call augment.follow(masks, fill=255) afterwards, in an adapter give "
+            'Fields(masks={"mask": 255}).'
         )
     return labels.repeat_interleave(views, 0)

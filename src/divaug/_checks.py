@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 __all__ = [
-    "check_eager",
     "check_number",
     "check_range",
     "check_whole",
@@ -122,24 +121,6 @@ def outside_graphs(function: Callable[_P, _R]) -> Callable[_P, _R]:
         return function(*args, **kwargs)
 
     return call
-
-
-def check_eager() -> None:
-    """Refuse to work where tensors have no memory: what would be kept there serves nobody later.
-
-    Raises:
-        RuntimeError: the call came from within a transform of torch.func or a FakeTensorMode.
-    """
-    probe = torch.zeros(1, dtype=torch.uint8, device="cpu")
-    try:  # what one kind of them lets pass, the other refuses
-        probe.numpy()
-        probe.tolist()
-    except RuntimeError:
-        raise RuntimeError(
-            "images cannot be augmented within a transform of torch.func (such as grad) or a "
-            "FakeTensorMode, where tensors have no memory; augment the batch before, and give the "
-            "function its views."
-        ) from None
 
 
 @lru_cache(maxsize=64)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from divaug import kernels
-from divaug._checks import check_eager, outside_graphs, whole
+from divaug._checks import outside_graphs, whole
 from divaug._random import Stream, check_index, check_seed, check_step
 from divaug._render import (
     Renderer,
@@ -84,7 +84,6 @@ def expand(
         >>> candidates.shape, subpolicies.shape
         (torch.Size([2, 8, 3, 32, 32]), torch.Size([2, 8, 2]))
     """
-    check_eager()
     check_images(images)
     originals = to_bytes(images).contiguous()
     num_candidates = _check_count(num_candidates)
@@ -233,7 +232,6 @@ def replay(
     Raises:
         ValueError: sub-policies that nobody can have drawn, or not for such images.
     """
-    check_eager()
     check_images(images)
     originals = to_bytes(images).contiguous()
     if not isinstance(subpolicies, SubPolicies):
