@@ -10,7 +10,7 @@ from scipy import stats
 
 from divaug import expand, policies
 from divaug.default_augmentation import DefaultAugmentation, imagenet
-from divaug.operations.resampling import taps
+from divaug.operations.resample import taps
 from divaug.photometric import Photometric, draw_photometric
 from divaug.random_crop import _by_products, _by_taps, _weights, crop_and_resize
 from divaug.randomness import Stream

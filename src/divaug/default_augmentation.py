@@ -10,7 +10,7 @@ from torch import Tensor
 from divaug.checks import check_number, real, whole
 from divaug.constants import constant
 from divaug.operations.checks import MAX_SIDE
-from divaug.operations.occlusion import square_mask
+from divaug.operations.cutout import square_mask
 from divaug.photometric import (
     Jitter,
     Photometric,

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from divaug.default_augmentation import DefaultAugmentation, DefaultDraws
-from divaug.operations.execution import transform_where_drawn
+from divaug.operations.application import transform_where_drawn
 from divaug.operations.table import OPERATIONS
 from divaug.rendering import render_in_kernels
 from divaug.subpolicies import SubPolicies

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from divaug.checks import check_number, check_range, check_whole
 from divaug.constants import constant
-from divaug.operations.execution import transform_in_place
+from divaug.operations.application import transform_in_place
 from divaug.operations.table import OPERATIONS, TABLE
 from divaug.random_crop import crop_and_resize, draw_boxes
 from divaug.randomness import Purpose, Stream, below, uniform

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from divaug.constants import constant
-from divaug.operations.nearest import pick
-from divaug.operations.resampling import PRECISION, resample
+from divaug.operations.resample import PRECISION, pick, resample
 from divaug.randomness import Purpose, Stream, below, uniform
 
 __all__ = ["crop_and_pick", "crop_and_resize", "draw_boxes"]

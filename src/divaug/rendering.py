@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, finish
-from divaug.operations.execution import transform_in_place
+from divaug.operations.application import transform_in_place
 from divaug.operations.table import TABLE, Operation
 from divaug.policies import PBA, Policy
 from divaug.policies.table import Partners

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from divaug.names import unknown_name
-from divaug.operations.further import EVERY
-from divaug.operations.table import TABLE, Operation
+from divaug.operations.table import EVERY, TABLE, Operation
 from divaug.validity import DTYPES, check_shapes, check_values
 
 __all__ = ["SubPolicies"]

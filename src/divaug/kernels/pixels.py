@@ -25,8 +25,8 @@ from divaug.kernels.ids import (
     SOLARIZE,
 )
 from divaug.kernels.quads import original_quads, smoothed, smoothed_quads
-from divaug.operations import blending
-from divaug.operations.occlusion import FILL_GREY, FILL_RGB
+from divaug.operations import color
+from divaug.operations.cutout import FILL_GREY, FILL_RGB
 
 __all__ = [
     "after_first",
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 FILL = tl.constexpr(FILL_RGB[0] | FILL_RGB[1] << 8 | FILL_RGB[2] << 16)
-LUMA = tl.constexpr(blending.LUMA)
+LUMA = tl.constexpr(color.LUMA)
 FILL_L = tl.constexpr(FILL_GREY[0])
 
 

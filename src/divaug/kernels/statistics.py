@@ -1,6 +1,6 @@
 """The look-up tables of a slot, with the statistics of the image that they need.
 
-Contrast, AutoContrast and Equalize are tables of 256 values, as in `divaug.operations.tone`, made
+Contrast, AutoContrast and Equalize are tables of 256 values, as in `divaug.operations.color`, made
 from the image. The host is never asked.
 """
 

@@ -7,9 +7,8 @@ from torch import Tensor
 
 from divaug.checks import check_whole, holds_integers
 from divaug.names import unknown_name
-from divaug.operations.further import EVERY
 from divaug.operations.magnitude import Range, Side
-from divaug.operations.table import Operation
+from divaug.operations.table import EVERY, Operation
 
 __all__ = ["check_epoch", "check_extra", "check_fits", "check_name"]
 

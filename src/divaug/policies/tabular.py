@@ -9,8 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from divaug.operations.further import FURTHER
-from divaug.operations.table import Operation
+from divaug.operations.table import FURTHER, Operation
 from divaug.policies.base import Policy, comes_along, frozen
 from divaug.policies.table import Entry, Partners, PolicyTable, compile_table, draw
 from divaug.randomness import Stream
