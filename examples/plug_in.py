@@ -37,8 +37,7 @@ def accuracy(
     model: nn.Module, default: DefaultAugmentation, images: torch.Tensor, labels: torch.Tensor
 ) -> float:
     """Share of images classified as labelled."""
-    mean, std = (torch.tensor(values).view(1, -1, 1, 1) for values in (default.mean, default.std))
-    logits = model.eval()((images / 255 - mean) / std)
+    logits = model.eval()(default.for_evaluation(images))
     return float((logits.argmax(1) == labels).float().mean())
 
 

@@ -74,7 +74,7 @@ def test_help_cuts_nothing_and_gives_flags_no_value(words):
     cut = [line for line in listed.splitlines()[1:] if line.endswith("...")]
     assert not [line for line in cut if not re.fullmatch(r"\s+\[?[A-Z]+\]?\.\.\.", line)]
     assert "bool" not in listed.lower()
-    assert set(re.findall(r"<.*?>", listed)) <= {"<cpu|cuda>"}  # choices, no types of Python
+    assert set(re.findall(r"<.*?>", listed)) <= {"<cpu|cuda>", "<tensorboard>"}  # no types
     if "--set" in listed:
         assert "--set field=value" in listed
 
@@ -91,6 +91,19 @@ def test_version_and_help():
     listed = call("--help").output
     for command in ("operations", "preview", "demo", "bench", *(name for name, *_ in COMMANDS)):
         assert command in listed
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("divaug eval", ["evaluate"]), ("divaug train --res", ["--resume"])]
+)
+def test_a_shell_completes_commands_and_options(typed, offered, monkeypatch, capsys):
+    monkeypatch.setenv("_DIVAUG_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
+    with pytest.raises(SystemExit) as end:
+        run([])
+    assert end.value.code == 0
+    assert capsys.readouterr().out.split() == offered
 
 
 @pytest.mark.parametrize("space", spaces())
@@ -156,7 +169,7 @@ BAD = [
     (("operations", "--size", "32"), "HEIGHTxWIDTH"),
     (("preview", "{tmp}/none.png"), "no such file"),
     (("preview", "{tmp}"), "is a folder"),
-    (("preview", "{tmp}/text.png"), "not a readable image"),
+    (("preview", "{tmp}/text.png"), "must be a readable image"),
     (("preview", "{tmp}/half.png"), "damaged"),
     (("preview", "{photo}", "--out", "{tmp}/a.xyz"), ".png"),
     (("preview", "{photo}", "--out", "{tmp}/text.png/a.png"), "text.png"),
@@ -197,7 +210,7 @@ def test_our_own_mistakes_keep_their_traceback(monkeypatch):
     def broken(*_):
         raise KeyError("a mistake of ours")
 
-    monkeypatch.setattr("divaug.lab.cli.operations.magnitude_table", broken)
+    monkeypatch.setattr("divaug.lab.listing.magnitude_table", broken)
     with pytest.raises(KeyError):
         run(["operations"])
 
@@ -219,18 +232,6 @@ def test_python_dash_m_runs_the_command_and_a_closed_pipe_is_no_error():
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Space 'paper'")
     assert done.stderr == ""
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "cp1251", "ascii:surrogateescape"])
-def test_an_output_that_has_no_code_for_a_sign_gets_an_escape(encoding):
-    done = subprocess.run(
-        [sys.executable, "-m", "divaug", "operations"],
-        capture_output=True,
-        check=True,
-        env=os.environ | {"PYTHONIOENCODING": encoding},
-    )
-    assert b"\\xd7" in done.stdout
-    assert done.stderr == b""
 
 
 def test_the_library_needs_nothing_of_the_command_line():

@@ -89,7 +89,7 @@ def outputs() -> dict[str, Tensor]:
     augment = DivAug(network, num_candidates=6, num_selected=3)
     augment(batch)
     again = DivAug(network, num_candidates=6, num_selected=3)
-    again.source.load_record_state(augment.source.record_state())
+    again.load_record_state(augment.record_state())
     found["record"] = torch.tensor(list(again.record().operations.values()), device="cpu")
     found["replay"] = replay(batch, augment.kept())
     found["follow"] = follow(batch[:, 0], augment.kept(), fill=0)

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from divaug.augmenters import Augmenter
+from divaug._base import Augmenter
 from divaug.lab.train.distributed import Processes
 from divaug.records import Record, Sums
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from divaug.augmenters import Augmenter
+from divaug._base import Augmenter
 from divaug.diversity import spread
 from divaug.lab.train.distributed import Processes, share_buffers
 from divaug.lab.train.feeds import Batch, Inputs
