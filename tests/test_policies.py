@@ -8,7 +8,7 @@ from scipy import stats
 from divaug import expand, policies
 from divaug.operations import OPERATIONS, Operation
 from divaug.operations.magnitude import Range, spaces
-from divaug.policies.table import Partners
+from divaug.policies import Partners
 from divaug.randomness import Purpose, Stream, uniform
 
 RARE = 1e-4  # two-sided chance that a correct policy fails one of these tests; seeds are fixed

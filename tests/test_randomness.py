@@ -11,7 +11,7 @@ from torch import nn
 
 import divaug
 from divaug import default_augmentation, policies
-from divaug.policies.table import Partners
+from divaug.policies import Partners
 from divaug.randomness import Purpose, Stream, below, check_index, check_seed, philox, uniform
 from tests.reference import philox_python
 

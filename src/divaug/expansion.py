@@ -15,11 +15,9 @@ from divaug.operations.table import TABLE
 from divaug.own_operations import render_around_own
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
-from divaug.policies.checks import check_epoch
-from divaug.policies.schedule import needed_epoch
-from divaug.policies.table import Partners
+from divaug.policies.table import Partners, check_epoch, needed_epoch
 from divaug.randomness import Stream, check_index, check_seed, check_step
-from divaug.rendering import Renderer, draw, draw_in_kernel, render, render_in_kernels
+from divaug.rendering import Renderer, draw, render, render_in_kernels
 from divaug.subpolicies import Placement, SubPolicies
 
 __all__ = [
@@ -100,8 +98,8 @@ def expand(
     size = (images.shape[2], images.shape[3])
     partners = Partners(shared.shape[0], stream.index if pool is not None else None)
     triton = kernels.use_triton(backend, images.device)
-    subpolicies, draws = (draw_in_kernel if triton else draw)(
-        policy or _UNIVERSAL, default, stream, num_candidates, size, partners, epoch
+    subpolicies, draws = draw(
+        policy or _UNIVERSAL, default, stream, num_candidates, size, partners, epoch, triton
     )
     placement = Placement.of(default, draws) if default and draws else None
     subpolicies = replace(subpolicies, placement=placement)

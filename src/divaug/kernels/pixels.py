@@ -10,8 +10,7 @@ A pixel is one integer: its three bytes side by side, red lowest. Most operation
 import triton
 import triton.language as tl
 
-from divaug.kernels.geometry import moved, moves, within
-from divaug.kernels.ids import (
+from divaug.kernels.geometry import (
     AUTOCONTRAST,
     BRIGHTNESS,
     COLOR,
@@ -23,6 +22,9 @@ from divaug.kernels.ids import (
     SAMPLE_PAIRING,
     SHARPNESS,
     SOLARIZE,
+    moved,
+    moves,
+    within,
 )
 from divaug.kernels.quads import original_quads, smoothed, smoothed_quads
 from divaug.operations import color

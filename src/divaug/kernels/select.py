@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from divaug.fixed_point import BITS, LARGEST_SUM
-from divaug.kernels.launching import Launcher
+from divaug.kernels.launch import Launcher
 from divaug.kernels.philox import philox
 from divaug.randomness import MASK, Purpose, Stream
 

@@ -7,9 +7,8 @@ from the image. The host is never asked.
 import triton
 import triton.language as tl
 
-from divaug.kernels.geometry import place, plan
+from divaug.kernels.geometry import AUTOCONTRAST, CONTRAST, EQUALIZE, place, plan
 from divaug.kernels.histogram import counted, finished, no_counts
-from divaug.kernels.ids import AUTOCONTRAST, CONTRAST, EQUALIZE
 from divaug.kernels.pixels import after_first, blend, channel, luma, pixels_at
 
 __all__ = ["RECORD", "slot_of", "table_kernel", "tables_of"]
