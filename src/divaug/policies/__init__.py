@@ -1,6 +1,6 @@
 """Policies: what may be drawn. All fill the same sub-policies; all can be written as JSON."""
 
-from divaug.policies.base import Policy, TablePolicy, from_json
+from divaug.policies.base import Policy, TablePolicy, from_json, settled
 from divaug.policies.lists import Identity, Listed, Single, Uniform
 from divaug.policies.pba import PBA
 from divaug.policies.published import (
@@ -30,4 +30,5 @@ __all__ = [
     "TrivialAugment",
     "Uniform",
     "from_json",
+    "settled",
 ]
