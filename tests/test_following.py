@@ -18,7 +18,7 @@ from divaug.lab.bench.device import waits_forbidden
 from divaug.lab.methods import Settings, build
 from divaug.operations import OPERATIONS, Operation
 from divaug.operations.magnitude import Range
-from divaug.operations.nearest import pick
+from divaug.operations.resample import pick
 from tests.reference import samples
 from tests.reference.interpreter import run_interpreted
 from tests.reference.pillow_operations import from_pillow, pillow_apply, to_pillow

@@ -225,7 +225,7 @@ class TestAddresses:
     room = torch.arange(64, dtype=torch.uint8)
 
     def test_a_word_between_two_words_is_copied(self):
-        from divaug.kernels.candidates import _at_a_word
+        from divaug.kernels.plan import _at_a_word
 
         images = self.room[1:33].view(1, 1, 4, 8)
         found = _at_a_word(images)
@@ -234,7 +234,7 @@ class TestAddresses:
 
     @pytest.mark.parametrize(("start", "shape"), [(0, (1, 1, 4, 8)), (1, (1, 1, 4, 7))])
     def test_nothing_else_is(self, start, shape):
-        from divaug.kernels.candidates import _at_a_word
+        from divaug.kernels.plan import _at_a_word
 
         images = self.room[start : start + shape[2] * shape[3]].view(shape)
         assert _at_a_word(images) is images

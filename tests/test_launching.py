@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from divaug._random import Stream
-from divaug.kernels.launching import Launcher
-from divaug.policies.table import Partners
+from divaug.kernels.launch import Launcher
+from divaug.policies import Partners
 
 
 class Kernel:
@@ -143,19 +143,19 @@ def test_an_address_that_is_not_aligned_never_meets_a_kernel_for_aligned_ones(ke
 def test_a_chance_of_mirroring_is_a_fraction_to_the_kernel(monkeypatch):
     """Triton compiles the whole numbers 0 and 1 into a kernel, and the launcher would not know."""
     pytest.importorskip("triton")
-    from divaug.kernels.draw import draw_kernel
+    from divaug.kernels.draw import draw_kernels
 
     chances = []
     monkeypatch.setattr(Launcher, "__call__", lambda _, __, ___, numbers: chances.append(numbers))
     for chance in (0, 1):
         stream = Stream(0, 0, torch.arange(2))
-        draw_kernel(stream, 2, (8, 8), None, Partners(2, None), (0, chance, (8, 8)))
+        draw_kernels(stream, 2, (8, 8), None, Partners(2, None), None, (0, chance, (8, 8)))
     assert [type(numbers[-1]) for numbers in chances] == [float, float]
 
 
 def test_sizes_and_settings_that_differ_have_launchers_of_their_own():
     pytest.importorskip("triton")
-    from divaug.kernels.candidates import Share, _Finish, _renderer, _Sizes
+    from divaug.kernels.plan import Share, _Finish, _renderer, _Sizes
 
     sizes, share, finish = _Sizes(8, 32, 32, 3, 2), Share(1, 64, 2), _Finish(True, 4, 16, False)
     base = (sizes, 2, share, finish, True, False, False)

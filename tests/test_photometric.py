@@ -19,7 +19,7 @@ from divaug._photometric import (
 )
 from divaug._random import Stream
 from divaug.default_augmentation import DefaultAugmentation, Photometric, imagenet
-from divaug.operations.resampling import taps
+from divaug.operations.resample import taps
 from tests.reference import samples
 from tests.reference.pillow_operations import from_pillow, to_pillow
 

@@ -12,7 +12,7 @@ from torch import nn
 import divaug
 from divaug import default_augmentation, policies
 from divaug._random import Purpose, Stream, below, check_index, check_seed, philox, uniform
-from divaug.policies.table import Partners
+from divaug.policies import Partners
 from tests.reference import philox_python
 
 # The three vectors of Random123's file of known answers for philox4x32-10.

@@ -11,7 +11,6 @@ from divaug._random import Stream, check_index, check_seed, check_step
 from divaug._render import (
     Renderer,
     draw,
-    draw_in_kernel,
     render,
     render_around_own,
     render_in_kernels,
@@ -23,9 +22,7 @@ from divaug.operations.checks import check_images
 from divaug.operations.table import TABLE
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
-from divaug.policies.checks import check_epoch
-from divaug.policies.schedule import needed_epoch
-from divaug.policies.table import Partners
+from divaug.policies.table import Partners, check_epoch, needed_epoch
 
 __all__ = ["check_default", "check_dtype", "check_pool", "expand", "renderer_for", "replay"]
 
@@ -98,8 +95,8 @@ def expand(
     size = (images.shape[2], images.shape[3])
     partners = Partners(shared.shape[0], stream.index if pool is not None else None)
     triton = kernels.use_triton(backend, images.device)
-    subpolicies, placement = (draw_in_kernel if triton else draw)(
-        policy or _UNIVERSAL, default, stream, num_candidates, size, partners, epoch
+    subpolicies, placement = draw(
+        policy or _UNIVERSAL, default, stream, num_candidates, size, partners, epoch, triton
     )
     subpolicies = replace(subpolicies, placement=placement)
     kind = (dtype or torch.float32) if default else torch.uint8

@@ -18,10 +18,9 @@ from divaug._checks import constant
 from divaug._random import Purpose, Stream, below, uniform
 from divaug._subpolicies import Placement
 from divaug.default_augmentation import DefaultAugmentation, Photometric
-from divaug.operations.execution import transform_in_place
-from divaug.operations.nearest import pick
-from divaug.operations.occlusion import square_mask
-from divaug.operations.resampling import PRECISION, resample
+from divaug.operations.application import transform_in_place
+from divaug.operations.cutout import square_mask
+from divaug.operations.resample import PRECISION, pick, resample
 from divaug.operations.table import OPERATIONS, TABLE
 
 __all__ = ["Jitter", "crop_and_resize", "draw_placement", "finish", "jitter_in_groups", "place"]

@@ -11,17 +11,14 @@ from divaug._photometric import draw_placement, finish
 from divaug._random import Stream
 from divaug._subpolicies import Placement, SubPolicies, check_partners, check_shapes, check_values
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.operations.execution import transform_in_place, transform_where_drawn
-from divaug.operations.table import OPERATIONS, TABLE, Operation
-from divaug.policies import PBA, Policy
-from divaug.policies.table import Partners
-from divaug.policies.tabular import TablePolicy
+from divaug.operations.application import transform_in_place, transform_where_drawn
+from divaug.operations.table import OPERATIONS, Operation
+from divaug.policies import Partners, Policy
 
 __all__ = [
     "CHUNK_CANDIDATE_PIXELS",
     "Renderer",
     "draw",
-    "draw_in_kernel",
     "render",
     "render_in_kernels",
 ]
@@ -43,58 +40,30 @@ def draw(
     size: tuple[int, int],
     partners: Partners,
     epoch: int | Tensor | None,
+    triton: bool,
 ) -> tuple[SubPolicies, Placement | None]:
-    """Draw the sub-policies and the default augmentation of every candidate."""
-    subpolicies = _own_draw(policy, stream, candidates, size, partners, epoch)
-    return subpolicies, draw_placement(default, stream, candidates, size) if default else None
+    """Draw the sub-policies and the default augmentation of every candidate.
 
+    With `triton` a kernel draws from the policy's plan, and a default without photometric part.
+    """
+    plan = policy.plan(*size, stream.index.device)
+    drawn, placed = None, None
+    if triton:
+        from divaug.kernels.draw import draw_kernels
 
-def draw_in_kernel(
-    policy: Policy,
-    default: DefaultAugmentation | None,
-    stream: Stream,
-    candidates: int,
-    size: tuple[int, int],
-    partners: Partners,
-    epoch: int | Tensor | None,
-) -> tuple[SubPolicies, Placement | None]:
-    """As `draw`, in kernels where the policy is a table or PBA's and the default one simple."""
-    from divaug.kernels.draw import draw_kernel
-    from divaug.kernels.schedule import draw_schedule
-
-    device, table = stream.index.device, None
-    # A subclass that draws in its own way keeps that way.
-    if isinstance(policy, TablePolicy) and type(policy).draw is TablePolicy.draw:
-        table = policy.table(*size, device)
-    simple = default is not None and default.photometric is None
-    wanted = (default.padding, default.flip, size) if default is not None and simple else None
-    drawn, placed = draw_kernel(stream, candidates, size, table, partners, wanted)
-    if table:
-        subpolicies = _sub_policies(drawn, table.operations)
-    elif isinstance(policy, PBA) and type(policy).draw is PBA.draw:
-        schedule = policy.schedule(*size, device)
-        drawn = draw_schedule(stream, candidates, size, schedule, partners, epoch)
-        subpolicies = _sub_policies(drawn, tuple(TABLE.values()))
+        simple = default is not None and default.photometric is None
+        wanted = (default.padding, default.flip, size) if default is not None and simple else None
+        drawn, placed = draw_kernels(stream, candidates, size, plan, partners, epoch, wanted)
+    if plan is None:
+        subpolicies = policy.draw(stream, candidates, size, partners, epoch)
+        _check_drawn(subpolicies, policy, stream, candidates, partners)
+    elif drawn is None:
+        subpolicies = plan.draw(stream, candidates, size, partners, epoch)
     else:
-        subpolicies = _own_draw(policy, stream, candidates, size, partners, epoch)
-    if default is not None and wanted:
-        return subpolicies, Placement(default, *placed)
-    return subpolicies, draw_placement(default, stream, candidates, size) if default else None
-
-
-def _own_draw(
-    policy: Policy,
-    stream: Stream,
-    candidates: int,
-    size: tuple[int, int],
-    partners: Partners,
-    epoch: int | Tensor | None,
-) -> SubPolicies:
-    """What a policy draws in its own way; that of anybody else is looked at first."""
-    found = policy.draw(stream, candidates, size, partners, epoch)
-    if not type(policy).draw.__module__.startswith("divaug."):
-        _check_drawn(found, policy, stream, candidates, partners)
-    return found
+        subpolicies = SubPolicies(*[*drawn, plan.operations])
+    if default is None or placed is None:
+        return subpolicies, draw_placement(default, stream, candidates, size) if default else None
+    return subpolicies, Placement(default, *placed)
 
 
 def _check_drawn(
@@ -118,12 +87,6 @@ def _check_drawn(
             check_partners(found.partner, partners.count, "draw below `partners.count`.")
     except ValueError as error:
         raise ValueError(f"{who} must return what can be applied: {error}") from None
-
-
-def _sub_policies(drawn: list[Any], operations: tuple[Operation, ...]) -> SubPolicies:
-    """The tensors that a kernel has drawn, in their order, and the table that their ids are of."""
-    fields = [*drawn, operations]
-    return SubPolicies(*fields)
 
 
 def _empty(
@@ -196,8 +159,8 @@ def render_in_kernels(
     channels_last: bool,
 ) -> Tensor:
     """As `render`, in kernels."""
-    from divaug.kernels.candidates import jitter
-    from divaug.kernels.candidates import render as render_kernel
+    from divaug.kernels.plan import jitter
+    from divaug.kernels.plan import render as render_kernel
 
     E = subpolicies.shape[1]
     out = _empty(originals, subpolicies, dtype, channels_last)

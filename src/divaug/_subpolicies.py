@@ -14,8 +14,7 @@ from torch import Tensor
 from divaug._checks import constant
 from divaug._names import unknown_name
 from divaug.default_augmentation import DefaultAugmentation, Photometric
-from divaug.operations.further import EVERY
-from divaug.operations.table import TABLE, Operation
+from divaug.operations.table import EVERY, TABLE, Operation
 
 __all__ = ["Placement", "SubPolicies", "check_partners", "check_shapes", "check_values"]
 

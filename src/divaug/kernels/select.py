@@ -9,7 +9,7 @@ from torch import Tensor
 
 from divaug._products import BITS, LARGEST_SUM
 from divaug._random import MASK, Purpose, Stream
-from divaug.kernels.launching import Launcher
+from divaug.kernels.launch import Launcher
 from divaug.kernels.philox import philox
 
 __all__ = ["select_kernel"]

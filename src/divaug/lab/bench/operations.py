@@ -21,8 +21,7 @@ from divaug.lab.bench.harness import (
 from divaug.lab.figures.canvas import resize, to_picture
 from divaug.lab.figures.scene import DAY, NIGHT, scene
 from divaug.operations import OPERATIONS
-from divaug.policies import Listed, Policy, Uniform
-from divaug.policies.table import Partners
+from divaug.policies import Listed, Partners, Policy, Uniform
 
 __all__ = ["CASES", "KIND", "MEMORY_LIMIT", "Case", "measure"]
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from divaug._subpolicies import SubPolicies
 from divaug.lab.figures.canvas import to_picture, to_tensor
-from divaug.operations.occlusion import FILL_GREY, FILL_RGB
+from divaug.operations.cutout import FILL_GREY, FILL_RGB
 
 __all__ = ["PILLOW", "Step", "apply_loop", "batch_loop", "steps_of"]
 

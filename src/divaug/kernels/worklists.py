@@ -9,7 +9,7 @@ from enum import IntEnum
 import triton
 import triton.language as tl
 
-from divaug.kernels.ids import SHARPNESS
+from divaug.kernels.geometry import SHARPNESS
 from divaug.kernels.pixels import tabled
 
 __all__ = ["List", "list_kernel"]

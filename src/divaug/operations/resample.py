@@ -5,11 +5,12 @@ in units of 2**-22, and every sum is a whole number that fits 32 bits: its order
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-__all__ = ["PRECISION", "resample", "taps"]
+__all__ = ["PRECISION", "crop_bilinear", "crop_nearest", "pick", "resample", "taps"]
 
 #: Bits of Pillow's weights.
 PRECISION = 22
@@ -68,3 +69,51 @@ def resample(images: Tensor, axis: int, start: Tensor, length: Tensor, size: int
         total = taken.mul_(weight[..., tap].reshape(-1, 1)).add_(total)
     made = (total >> PRECISION).to(torch.uint8).view(count, size, *lines.shape[2:])
     return made.movedim(1, axis).contiguous()
+
+
+def pick(images: Tensor, axis: int, start: Tensor, length: Tensor, size: int) -> Tensor:
+    """Resize the `length` [n] pixels from `start` [n] on to `size` ones, along one axis.
+
+    Args:
+        images: `[n,C,H,W]` of any dtype.
+        axis: 2 for rows, 3 for columns.
+        start: of each image, its first pixel.
+        length: of each image, one or more.
+        size: how many they become.
+
+    Example:
+        >>> row = torch.tensor([[[[10, 20, 30, 40]]]])
+        >>> pick(row, 3, torch.tensor([1]), torch.tensor([2]), 4).flatten().tolist()
+        [20, 20, 30, 30]
+    """
+    # The middle of pixel i, (i + 1/2)·length/size, in whole numbers: no rounding.
+    middle = (2 * torch.arange(size, device=images.device) + 1) * length.to(torch.int64)[:, None]
+    source = start.to(torch.int64)[:, None] + middle.div(2 * size, rounding_mode="floor")
+    shape, whole = [len(images), 1, 1, 1], list(images.shape)
+    shape[axis] = whole[axis] = size
+    return images.gather(axis, source.view(shape).expand(whole))
+
+
+def crop_bilinear(images: Tensor, pixels: Tensor, *_: Tensor) -> Tensor:
+    """Cut `pixels` from every side and enlarge what is left to the old size, bilinearly.
+
+    The box is rounded as Pillow rounds it, halves to even. Where that leaves nothing of the shorter
+    side, as many whole pixels are cut as leave one or two.
+    """
+    return _crop(images, pixels, resample)
+
+
+def crop_nearest(images: Tensor, pixels: Tensor, *_: Tensor) -> Tensor:
+    """As `crop_bilinear`, but every pixel is the nearest one: what masks can follow."""
+    return _crop(images, pixels, pick)
+
+
+def _crop(images: Tensor, pixels: Tensor, resize: Callable[..., Tensor]) -> Tensor:
+    height, width = images.shape[2:]
+    side = min(height, width)
+    asked = pixels.to(torch.float64)  # in float32 a difference could become a half
+    left = (side - asked).round() - asked.round()
+    cut = torch.where(left >= 1, asked, asked.clamp(max=float((side - 1) // 2)))
+    start = cut.round()
+    across = resize(images, 3, start, (width - cut).round() - start, width)
+    return resize(across, 2, start, (height - cut).round() - start, height)

@@ -1,24 +1,21 @@
-"""Policies that draw operations from a list: DivAug's universal set, RandAugment and others."""
+"""Policies from lists of operations: DivAug's universal set, one operation, a list of your own."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from divaug._checks import check_number, check_whole, read_data
+from divaug._checks import check_number, check_whole
 from divaug._random import Stream
 from divaug._subpolicies import SubPolicies
-from divaug.operations.magnitude import NO_MAGNITUDE, Range, read_ranges, space_of
-from divaug.operations.table import Operation
-from divaug.policies.base import Policy, frozen
-from divaug.policies.checks import check_extra, check_name
-from divaug.policies.levels import CIFAR_LEVELS
-from divaug.policies.table import Entry, Partners
-from divaug.policies.tabular import TablePolicy
+from divaug.operations.magnitude import Range, Side, space_of
+from divaug.operations.table import EVERY, Operation
+from divaug.policies.base import Policy, TablePolicy, check_name, frozen, settled
+from divaug.policies.table import Entry, Partners, check_fits
 
-__all__ = ["Identity", "RandAugment", "Single", "TrivialAugment", "Uniform"]
+__all__ = ["Identity", "Listed", "Single", "Uniform"]
 
 
 @dataclass(frozen=True)
@@ -50,81 +47,51 @@ class Uniform(TablePolicy):
             check_name("operation in `exclude`:", name, ranges)
         K = check_whole("operations_per_subpolicy", self.operations_per_subpolicy, 1, 16)
         object.__setattr__(self, "operations_per_subpolicy", K)
-        check_extra(self.extra)
+        _check_extra(self.extra)
         if len(set(self.exclude)) >= len(ranges) + len(self.extra):
             raise ValueError("`exclude` leaves no operation to draw; keep at least one.")
 
     def ranges(self) -> Mapping[str, Range]:
-        """The ranges of everything that may be drawn."""
+        """Return the ranges of everything that may be drawn."""
         kept = {n: r for n, r in space_of(self.space).items() if n not in self.exclude}
         return kept | {operation.name: entry for operation, entry in self.extra}
 
+    @settled
     def rows(self) -> Sequence[Sequence[Entry]]:
-        """One row an operation, any probability, any magnitude."""
+        """Return one row an operation, any probability, any magnitude."""
         K = self.operations_per_subpolicy
         return [[Entry(name, entry)] * K for name, entry in self.ranges().items()]
 
     def extra_operations(self) -> tuple[Operation, ...]:
-        """The operations beyond the sixteen: those of the space, then those that were added."""
-        return (*super().extra_operations(), *(operation for operation, _ in self.extra))
+        """Return the operations that were added."""
+        return tuple(operation for operation, _ in self.extra)
 
     def settings(self) -> dict[str, Any]:
-        """The fields, unless operations were added: functions cannot be written down."""
+        """Return the fields, unless operations were added: JSON cannot hold functions."""
         if self.extra:
             names = [operation.name for operation, _ in self.extra]
             raise ValueError(f"a policy with operations of your own ({names}) has no JSON form.")
         return {name: value for name, value in super().settings().items() if name != "extra"}
 
 
-@dataclass(frozen=True)
-class RandAugment(TablePolicy):
-    """RandAugment: n operations with replacement, always applied, all at magnitude m.
-
-    `RandAugment(2, 9)` turns by 27 degrees, torchvision's by 9: that is `scale=30`. timm's strings
-    are for `TimmRandAugment`.
-
-    Args:
-        n: operations of a sub-policy.
-        m: their magnitude, at most 30.
-        scale: 10, where 10 is AutoAugment's maximum and the paper explores beyond it, or 30, where
-            30 is the maximum and all arguments are torchvision's.
-    """
-
-    n: int = 2
-    m: float = 9
-    scale: int = 10
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n", check_whole("n", self.n, 1, 16))
-        object.__setattr__(self, "m", check_number("`m`", self.m, 0, 30))
-        if self.scale not in (10, 30):
+def _check_extra(extra: Any) -> None:
+    """Refuse what are not pairs of an operation and its range, each operation under a new name."""
+    pairs = isinstance(extra, tuple) and all(isinstance(pair, tuple) for pair in extra)
+    if not pairs or any([*map(type, pair)] != [Operation, Range] for pair in extra):
+        raise ValueError(
+            f"`extra` must be a tuple of pairs (Operation, Range), got {extra!r}; for a single "
+            "operation write ((operation, range),)."
+        )
+    taken = set(EVERY)
+    for operation, entry in extra:
+        if operation.name in taken:
             raise ValueError(
-                "`scale` must be 10, as in AutoAugment's code, or 30, as in torchvision, got "
-                f"{self.scale!r}."
+                f"`extra` names {operation.name!r}, which is taken; give your operation its own "
+                "name, and list it once."
             )
-
-    def rows(self) -> Sequence[Sequence[Entry]]:
-        """One row an operation, applied for certain."""
-        data = read_data("randaugment.json")
-        m = (self.m / data["top"], self.m / data["top"])
-        identity = Entry(None, NO_MAGNITUDE, (0.0, 0.0), m)
-        ranges = read_ranges(data["torchvision"])
-        if self.scale == 10:
-            ranges = {name: CIFAR_LEVELS[name](self.m) for name in ranges}
-        drawn = [Entry(name, entry, (1.0, 1.0), m) for name, entry in ranges.items()]
-        return [[entry] * self.n for entry in [identity, *drawn]]
-
-
-@dataclass(frozen=True)
-class TrivialAugment(TablePolicy):
-    """TrivialAugment, wide: one operation, always applied, at one of 31 strengths."""
-
-    def rows(self) -> Sequence[Sequence[Entry]]:
-        """One row an operation and one for the identity."""
-        data, certain = read_data("trivialaugment.json"), (1.0, 1.0)
-        levels, ranges = data["levels"], read_ranges(data["ranges"])
-        drawn = [[Entry(name, entry, certain, levels=levels)] for name, entry in ranges.items()]
-        return [[Entry(None, NO_MAGNITUDE, (0.0, 0.0), levels=levels)], *drawn]
+        taken.add(operation.name)
+        if entry.side is Side.NONE:  # others depend on the size of the images
+            check_fits(operation, entry, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -141,10 +108,64 @@ class Single(TablePolicy):
         p = check_number("`probability`", self.probability, 0, 1)
         object.__setattr__(self, "probability", p)
 
+    @settled
     def rows(self) -> Sequence[Sequence[Entry]]:
-        """The one entry."""
+        """Return the one entry."""
         p = (self.probability, self.probability)
         return [[Entry(self.operation, space_of(self.space)[self.operation], p)]]
+
+
+@dataclass(frozen=True)
+class Listed(TablePolicy):
+    """Sub-policies of your own: rows of (operation, probability, magnitude).
+
+    Args:
+        subpolicies: rows of equal length.
+        space: the ranges that the magnitudes in [0, 1] are read with.
+
+    Example:
+        >>> policy = Listed(((("Rotate", 0.5, 1.0), ("Invert", 0.1, 0.0)),))
+        >>> policy.num_operations
+        2
+    """
+
+    joint: ClassVar[bool] = True
+    subpolicies: tuple[tuple[tuple[str, float, float], ...], ...] = ()
+    space: str = "paper"
+
+    def __post_init__(self) -> None:
+        known, rows = tuple(space_of(self.space)), frozen(self.subpolicies)
+        tuples = isinstance(rows, tuple) and all(isinstance(row, tuple) for row in rows)
+        if not tuples or len({len(row) for row in rows}) != 1 or not rows[0]:
+            raise ValueError(
+                "`subpolicies` must hold at least one row, all of one length, of entries "
+                f"(operation, probability, magnitude), got {self.subpolicies!r}."
+            )
+        checked = tuple(
+            tuple(_check_entry(f"`subpolicies[{i}]`", one, known) for one in row)
+            for i, row in enumerate(rows)
+        )
+        object.__setattr__(self, "subpolicies", checked)
+
+    @settled
+    def rows(self) -> Sequence[Sequence[Entry]]:
+        """Return the rows with the space's ranges."""
+        ranges = space_of(self.space)
+        return [
+            [Entry(operation, ranges[operation], (p, p), (m, m)) for operation, p, m in row]
+            for row in self.subpolicies
+        ]
+
+
+def _check_entry(where: str, entry: Any, known: tuple[str, ...]) -> tuple[str, float, float]:
+    if not isinstance(entry, tuple) or len(entry) != 3:
+        raise ValueError(
+            f"{where} must hold entries (operation, probability, magnitude), got {entry!r}."
+        )
+    operation, p, m = entry
+    check_name(f"operation in {where}:", operation, known)
+    p = check_number(f"{where}: the probability of {operation}", p, 0, 1)
+    return operation, p, check_number(f"{where}: the magnitude of {operation}", m, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -164,7 +185,7 @@ class Identity(Policy):
         partners: Partners,  # noqa: ARG002 (nor a second image)
         epoch: int | Tensor | None = None,  # noqa: ARG002 (nor a schedule)
     ) -> SubPolicies:
-        """Sub-policies without operations: `[B,E,0]`."""
+        """Return sub-policies without operations: `[B,E,0]`."""
         shape, device = (len(stream.index), candidates, 0), stream.index.device
         zero = torch.zeros(shape, dtype=torch.float32, device=device)
         return SubPolicies(

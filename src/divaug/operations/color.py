@@ -1,4 +1,4 @@
-"""Operations on single pixel values, by arithmetic or by look-up tables.
+"""Operations on values and colours: arithmetic, blends and look-up tables, as Pillow computes them.
 
 All but equalize are a few steps of arithmetic, in the smallest type that is exact; equalize fills a
 table of 256 entries per image and channel, and `look_up` applies it.
@@ -7,19 +7,57 @@ table of 256 entries per image and channel, and `look_up` applies it.
 import torch
 from torch import Tensor
 
-from divaug.operations.blending import blend_values, luma, to_whole
-
 __all__ = [
+    "LUMA",
     "autocontrast",
+    "blend_values",
     "brightness",
+    "color",
     "contrast",
     "equalize",
     "histogram",
     "invert",
     "look_up",
+    "luma",
     "posterize",
+    "sample_pairing",
     "solarize",
+    "solarize_add",
+    "to_whole",
 ]
+
+#: Pillow's weights of red, green and blue in a grey value, in units of 2**-16.
+LUMA = (19595, 38470, 7471)
+
+
+def blend_values(first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
+    """`first + weight·(second − first)` truncated to uint8; `second` is overwritten.
+
+    The product and the sum are rounded one after the other: a fused multiply-add gives other
+    bytes than Pillow's.
+
+    Args:
+        first: whole numbers in float32, of the shape of `second` or one that grows to it.
+        second: whole numbers in float32.
+        weight: as `first`.
+    """
+    return to_whole(second.sub_(first).mul_(weight.to(torch.float32)).add_(first))
+
+
+def to_whole(values: Tensor) -> Tensor:
+    """Truncate floats to uint8; what lies outside becomes 0 or 255. Overwrites `values`."""
+    # By way of int16: on a CPU the direct conversion is several times slower.
+    return values.clamp_(0, 255).to(torch.int16).to(torch.uint8)
+
+
+def luma(pixels: Tensor) -> Tensor:
+    """Pillow's grey version of images `[n,C,H,W]` of whole numbers in float32: `[n,1,H,W]`."""
+    if pixels.shape[1] == 1:
+        return pixels
+    red, green, blue = (pixels[:, c : c + 1] for c in range(3))
+    # Every product and sum is a multiple of 2**-16 and below 2**8: float32 holds it exactly.
+    r, g, b = (weight / 65536 for weight in LUMA)
+    return (red * r).add_(green, alpha=g).add_(blue, alpha=b).add_(0.5).floor_()
 
 
 def look_up(images: Tensor, tables: Tensor) -> Tensor:
@@ -34,12 +72,12 @@ def look_up(images: Tensor, tables: Tensor) -> Tensor:
     return tables.expand(n, channels, 256).gather(2, values).view(images.shape)
 
 
-def invert(images: Tensor) -> Tensor:
+def invert(images: Tensor, *_: Tensor) -> Tensor:
     """255 − value."""
     return 255 - images
 
 
-def solarize(images: Tensor, threshold: Tensor) -> Tensor:
+def solarize(images: Tensor, threshold: Tensor, *_: Tensor) -> Tensor:
     """Invert the values at or above the threshold."""
     highest = (threshold.ceil() - 1).to(torch.int16)  # the highest value that stays
     # Negative where a value is higher: eight shifts make that all ones, and 255 as a byte.
@@ -48,20 +86,34 @@ def solarize(images: Tensor, threshold: Tensor) -> Tensor:
     return inverted.to(torch.uint8).bitwise_xor_(images)
 
 
-def posterize(images: Tensor, bits: Tensor) -> Tensor:
+def solarize_add(images: Tensor, value: Tensor, *_: Tensor) -> Tensor:
+    """Add to the values below 128, up to 255."""
+    raised = (images + value.to(torch.int16)[:, None, None, None]).clamp_(max=255)
+    return torch.where(images < 128, raised.to(torch.uint8), images)
+
+
+def posterize(images: Tensor, bits: Tensor, *_: Tensor) -> Tensor:
     """Keep the highest `bits` bits of every value."""
     dropped = 8 - bits.to(torch.int32)
     mask = ((255 << dropped) & 255).to(torch.uint8)
     return images & mask[:, None, None, None]
 
 
-def brightness(images: Tensor, factor: Tensor) -> Tensor:
+def brightness(images: Tensor, factor: Tensor, *_: Tensor) -> Tensor:
     """Blend with black: a product, truncated."""
     weight = factor.to(torch.float32)[:, None, None, None]
     return to_whole(images.to(torch.float32).mul_(weight))
 
 
-def contrast(images: Tensor, factor: Tensor) -> Tensor:
+def color(images: Tensor, factor: Tensor, *_: Tensor) -> Tensor:
+    """Blend with the grey version; a grey image is its own grey version and stays."""
+    if images.shape[1] == 1:
+        return images
+    pixels = images.to(torch.float32)
+    return blend_values(luma(pixels), pixels, factor[:, None, None, None])
+
+
+def contrast(images: Tensor, factor: Tensor, *_: Tensor) -> Tensor:
     """Blend with the mean grey level, rounded to a whole number."""
     pixels = images.to(torch.float32)
     # Sums of a row stay below 2**24, so float32 holds them exactly.
@@ -71,7 +123,7 @@ def contrast(images: Tensor, factor: Tensor) -> Tensor:
     return blend_values(mean[:, None, None, None], pixels, factor[:, None, None, None])
 
 
-def autocontrast(images: Tensor) -> Tensor:
+def autocontrast(images: Tensor, *_: Tensor) -> Tensor:
     """Stretch each channel so that its extremes become 0 and 255; a one-valued channel stays."""
     flat = images.flatten(2)
     low, high = flat.amin(2).to(torch.float64), flat.amax(2).to(torch.float64)
@@ -94,7 +146,7 @@ def histogram(images: Tensor) -> Tensor:
     return torch.bincount(keys.flatten(), minlength=n * channels * 256).view(n, channels, 256)
 
 
-def equalize(images: Tensor) -> Tensor:
+def equalize(images: Tensor, *_: Tensor) -> Tensor:
     """Flatten each channel's histogram by Pillow's rule; a channel with step 0 stays."""
     count = histogram(images)
     last = images.flatten(2).amax(2).to(torch.int64)  # the last non-empty bin
@@ -106,3 +158,9 @@ def equalize(images: Tensor) -> Tensor:
     level = torch.arange(256, device=images.device, dtype=torch.uint8)
     tables = torch.where(step > 0, flattened, level)
     return look_up(images, tables)
+
+
+def sample_pairing(images: Tensor, weight: Tensor, _center: Tensor, partner: Tensor) -> Tensor:
+    """Blend with another image."""
+    first, second = images.to(torch.float32), partner.to(torch.float32)
+    return blend_values(first, second, weight[:, None, None, None])

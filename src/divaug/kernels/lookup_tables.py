@@ -1,15 +1,14 @@
 """The look-up tables of a slot, with the statistics of the image that they need.
 
-Contrast, AutoContrast and Equalize are tables of 256 values, as in `divaug.operations.tone`, made
+Contrast, AutoContrast and Equalize are tables of 256 values, as in `divaug.operations.color`, made
 from the image. The host is never asked.
 """
 
 import triton
 import triton.language as tl
 
-from divaug.kernels.geometry import place, plan
+from divaug.kernels.geometry import AUTOCONTRAST, CONTRAST, EQUALIZE, place, plan
 from divaug.kernels.histogram import counted, finished, no_counts
-from divaug.kernels.ids import AUTOCONTRAST, CONTRAST, EQUALIZE
 from divaug.kernels.pixels import after_first, blend, channel, luma, pixels_at
 
 __all__ = ["RECORD", "slot_of", "table_kernel", "tables_of"]

@@ -11,7 +11,7 @@ FILL_GREY = (121,)
 
 
 def square_mask(center: Tensor, side: Tensor, height: int, width: int) -> Tensor:
-    """True inside squares of `side` [n] whole pixels around `center` [n,2] (y, x): `[n,H,W]`."""
+    """Mark squares of `side` [n] whole pixels around `center` [n,2] (y, x): `[n,H,W]`."""
     start = center - (side >> 1)[:, None]
 
     def covered(axis: int, size: int) -> Tensor:
@@ -23,7 +23,7 @@ def square_mask(center: Tensor, side: Tensor, height: int, width: int) -> Tensor
     return inside.view(torch.bool)
 
 
-def cutout(images: Tensor, side: Tensor, center: Tensor) -> Tensor:
+def cutout(images: Tensor, side: Tensor, center: Tensor, _partner: Tensor) -> Tensor:
     """Fill a square; `side` is rounded to whole pixels, halves up."""
     height, width = images.shape[2:]
     fill = FILL_GREY if images.shape[1] == 1 else FILL_RGB
