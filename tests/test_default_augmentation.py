@@ -6,6 +6,7 @@ import torch
 from scipy import stats
 
 from divaug import expand, policies
+from divaug._photometric import Photometric
 from divaug.default_augmentation import (
     DefaultAugmentation,
     cifar10,
@@ -14,7 +15,6 @@ from divaug.default_augmentation import (
     plain,
     svhn,
 )
-from divaug.photometric import Photometric
 from tests.reference import default_loops, samples
 
 RARE = 1e-4

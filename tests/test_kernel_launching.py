@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from divaug._random import Stream
 from divaug.kernels.launch import Launcher
 from divaug.policies import Partners
-from divaug.randomness import Stream
 
 
 class Kernel:

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from divaug import DivAug, expand, kernels, operations, policies, replay, select
+from divaug._select import METHODS
 from divaug.default_augmentation import cifar10, imagenet
 from divaug.lab.bench.device import no_waits
-from divaug.selection import METHODS
 from tests.reference import kernel_cases
 from tests.reference.interpreter import run_interpreted
 from tests.reference.poison import poisoned_memory

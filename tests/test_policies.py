@@ -6,10 +6,10 @@ import torch
 from scipy import stats
 
 from divaug import expand, policies
+from divaug._random import Purpose, Stream, uniform
 from divaug.operations import OPERATIONS, Operation
 from divaug.operations.magnitude import Range, spaces
 from divaug.policies import Partners
-from divaug.randomness import Purpose, Stream, uniform
 
 RARE = 1e-4  # two-sided chance that a correct policy fails one of these tests; seeds are fixed
 

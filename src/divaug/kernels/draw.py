@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from divaug._random import MASK, Purpose, Stream
 from divaug.kernels.launch import Launcher
 from divaug.kernels.philox import below, philox, uniform
 from divaug.policies.table import (
@@ -19,7 +20,6 @@ from divaug.policies.table import (
     Schedule,
     needed_epoch,
 )
-from divaug.randomness import MASK, Purpose, Stream
 
 __all__ = ["draw_kernels"]
 
@@ -242,7 +242,7 @@ def draw_kernels(
         default: padding, flip chance and output size; None to draw no default augmentation.
 
     Returns:
-        The tensors of `SubPolicies` in their order, and those of `DefaultDraws`; None for what was
+        The tensors of `SubPolicies` in their order, and those of `Placement`; None for what was
         not drawn.
     """
     if not isinstance(plan, Schedule):

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from divaug.checks import holds_integers, real
-from divaug.names import unknown_name
+from divaug._checks import holds_integers, real
+from divaug._names import unknown_name
 from divaug.operations.table import EVERY, OPERATIONS, Operation
 
 __all__ = [

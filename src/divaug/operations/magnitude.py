@@ -15,7 +15,7 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
-from divaug.names import unknown_name
+from divaug._names import unknown_name
 
 __all__ = [
     "NO_MAGNITUDE",

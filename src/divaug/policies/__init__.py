@@ -1,5 +1,6 @@
 """Policies: what may be drawn. All fill the same sub-policies; all can be written as JSON."""
 
+from divaug._random import Purpose, Stream, below, uniform
 from divaug.policies.base import Policy, TablePolicy, from_json, settled
 from divaug.policies.lists import Identity, Listed, Single, Uniform
 from divaug.policies.pba import PBA
@@ -22,13 +23,17 @@ __all__ = [
     "Listed",
     "Partners",
     "Policy",
+    "Purpose",
     "RandAugment",
     "SharedLevel",
     "Single",
+    "Stream",
     "TablePolicy",
     "TimmRandAugment",
     "TrivialAugment",
     "Uniform",
+    "below",
     "from_json",
     "settled",
+    "uniform",
 ]

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
-from divaug.names import unknown_name
+from divaug._names import unknown_name
+from divaug._random import Stream
+from divaug._subpolicies import SubPolicies
 from divaug.operations.table import Operation
 from divaug.policies.table import Entry, Partners, Plan, PolicyTable, compile_table
-from divaug.randomness import Stream
-from divaug.subpolicies import SubPolicies
 
 __all__ = [
     "Policy",

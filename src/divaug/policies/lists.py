@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from divaug.checks import check_number, check_whole
+from divaug._checks import check_number, check_whole
+from divaug._random import Stream
+from divaug._subpolicies import SubPolicies
 from divaug.operations.magnitude import Range, Side, space_of
 from divaug.operations.table import EVERY, Operation
 from divaug.policies.base import Policy, TablePolicy, check_name, frozen, settled
 from divaug.policies.table import Entry, Partners, check_fits
-from divaug.randomness import Stream
-from divaug.subpolicies import SubPolicies
 
 __all__ = ["Identity", "Listed", "Single", "Uniform"]
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from divaug.checks import check_whole
+from divaug._checks import check_whole
 from divaug.operations.magnitude import read_data
 from divaug.policies.base import Policy, check_name
 from divaug.policies.levels import CIFAR_LEVELS

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from divaug.checks import check_number, check_whole
+from divaug._checks import check_number, check_whole
+from divaug._random import Stream
+from divaug._subpolicies import SubPolicies
 from divaug.operations.magnitude import NO_MAGNITUDE, read_data, read_ranges
 from divaug.policies.base import TablePolicy, check_name, settled
 from divaug.policies.levels import CIFAR_LEVELS, FAST_LEVELS, IMAGENET_LEVELS, LevelMap
 from divaug.policies.table import Entry, Partners
-from divaug.randomness import Stream
-from divaug.subpolicies import SubPolicies
 
 __all__ = [
     "AutoAugment",

@@ -7,12 +7,12 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from divaug.checks import check_whole, holds_integers
-from divaug.names import unknown_name
+from divaug._checks import check_whole, holds_integers
+from divaug._names import unknown_name
+from divaug._random import Purpose, Stream, Words, below, uniform
+from divaug._subpolicies import SubPolicies
 from divaug.operations.magnitude import Range, Rounding
 from divaug.operations.table import FURTHER, TABLE, Operation
-from divaug.randomness import Purpose, Stream, Words, below, uniform
-from divaug.subpolicies import SubPolicies
 
 __all__ = [
     "AT_MOST",

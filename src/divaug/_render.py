@@ -1,19 +1,19 @@
 """From sub-policies to candidates: draw and render, in batched PyTorch or in kernels."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from divaug.default_augmentation import DefaultAugmentation, DefaultDraws
-from divaug.finishing import finish
-from divaug.operations.application import transform_in_place
-from divaug.operations.table import Operation
+from divaug._photometric import draw_placement, finish
+from divaug._random import Stream
+from divaug._subpolicies import Placement, SubPolicies, check_partners, check_shapes, check_values
+from divaug.default_augmentation import DefaultAugmentation
+from divaug.operations.application import transform_in_place, transform_where_drawn
+from divaug.operations.table import OPERATIONS, Operation
 from divaug.policies import Partners, Policy
-from divaug.randomness import Stream
-from divaug.subpolicies import SubPolicies
-from divaug.validity import check_partners, check_shapes, check_values
 
 __all__ = [
     "CHUNK_CANDIDATE_PIXELS",
@@ -22,6 +22,7 @@ __all__ = [
     "render",
     "render_in_kernels",
 ]
+
 
 #: (originals, sub-policies, pool, dtype, channels last) → candidates; finished where the
 #: sub-policies have a placement.
@@ -40,7 +41,7 @@ def draw(
     partners: Partners,
     epoch: int | Tensor | None,
     triton: bool,
-) -> tuple[SubPolicies, DefaultDraws | None]:
+) -> tuple[SubPolicies, Placement | None]:
     """Draw the sub-policies and the default augmentation of every candidate.
 
     With `triton` a kernel draws from the policy's plan, and a default without photometric part.
@@ -60,9 +61,9 @@ def draw(
         subpolicies = plan.draw(stream, candidates, size, partners, epoch)
     else:
         subpolicies = SubPolicies(*[*drawn, plan.operations])
-    if placed is not None:
-        return subpolicies, DefaultDraws(*placed)
-    return subpolicies, default.draw(stream, candidates, size) if default else None
+    if default is None or placed is None:
+        return subpolicies, draw_placement(default, stream, candidates, size) if default else None
+    return subpolicies, Placement(default, *placed)
 
 
 def _check_drawn(
@@ -196,3 +197,59 @@ def render_in_kernels(
             if drawn.placement:
                 finish(between, drawn.placement, target, jitter)
     return _by_image(out, E)
+
+
+def render_around_own(
+    originals: Tensor,
+    subpolicies: SubPolicies,
+    pool: Tensor,
+    dtype: torch.dtype,
+    channels_last: bool,
+) -> Tensor:
+    """As `render_in_kernels`, where operations beyond the sixteen have no kernel.
+
+    Slot by slot the kernels apply what they know; every other operation is then applied to all
+    candidates and kept where it was drawn. The host never learns what was drawn.
+    """
+    E, known = subpolicies.shape[1], len(OPERATIONS)
+    own = dict(enumerate(subpolicies.operations[known:], known))
+    flat = subpolicies.flatten()
+    candidates = originals.repeat_interleave(E, 0)
+    for k in range(flat.shape[1]):
+        slot = _slot(flat, k, known)
+        made = render_in_kernels(candidates, slot, pool, torch.uint8, False)
+        candidates = made.flatten(0, 1)
+        transform_where_drawn(
+            candidates,
+            torch.where(flat.applied[:, k], flat.operation[:, k], -1),
+            flat.argument[:, k],
+            flat.center[:, k],
+            pool,
+            flat.partner[:, k],
+            own,
+        )
+    nothing = _slots(flat, slice(0, 0))
+    if flat.placement:
+        nothing = replace(nothing, placement=flat.placement.map(lambda tensor: tensor[:, None]))
+    out = render_in_kernels(candidates, nothing, pool, dtype, channels_last)
+    split: Tensor = torch.unflatten(out.flatten(0, 1), 0, (len(originals), E))
+    return split
+
+
+def _slots(subpolicies: SubPolicies, slots: slice) -> SubPolicies:
+    """Some slots of sub-policies `[N,K]`, each for an image of its own: `[N,1,k]`."""
+    tensors: dict[str, Any] = {
+        name: tensor[:, None, slots] for name, tensor in subpolicies.tensors().items()
+    }
+    return SubPolicies(**tensors)
+
+
+def _slot(subpolicies: SubPolicies, k: int, known: int) -> SubPolicies:
+    """One slot, in which only operations that the kernels know are applied."""
+    this = _slots(subpolicies, slice(k, k + 1))
+    theirs = this.operation < known
+    return replace(
+        this,
+        operation=torch.where(theirs, this.operation, -1),
+        applied=this.applied & theirs,
+    )

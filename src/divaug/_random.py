@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from divaug.checks import holds_integers, whole
+from divaug._checks import holds_integers, whole
 
 __all__ = [
     "Purpose",

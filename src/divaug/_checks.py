@@ -1,13 +1,25 @@
-"""Numbers that settings may be, refused with the rule that they break."""
+"""Checks of settings, and what several modules do with tensors, graphs and data files."""
 
 import math
 import sys
+from collections.abc import Callable
+from functools import lru_cache, wraps
 from numbers import Integral, Real
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
-__all__ = ["check_number", "check_range", "check_whole", "holds_integers", "real", "whole"]
+__all__ = [
+    "check_number",
+    "check_range",
+    "check_whole",
+    "constant",
+    "holds_integers",
+    "outside_graphs",
+    "real",
+    "whole",
+]
 
 
 def holds_integers(tensor: Tensor) -> bool:
@@ -76,3 +88,48 @@ def check_range(setting: str, value: object, high: float | None = None) -> tuple
     raise ValueError(
         f"`{setting}` must be two finite numbers (smallest, largest), above 0{rule}, got {value!r}."
     )
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def outside_graphs(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Run a function as it is inside of a compiled one, too.
+
+    Its arithmetic is in integers of a fixed width, tables and kernels of our own: compiled once
+    more it would gain nothing, and some backends cannot.
+
+    Example:
+        >>> @outside_graphs
+        ... def double(x):
+        ...     return 2 * x
+        >>> double(torch.tensor(3))
+        tensor(6)
+    """
+
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if torch.compiler.is_compiling():
+            # Asked for only here: it brings the compiler, which takes a second to import.
+            plain: Callable[_P, _R] = torch.compiler.disable(function)
+            return plain(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+@lru_cache(maxsize=64)
+def constant(
+    values: tuple[float, ...] | tuple[tuple[float, ...], ...],
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """Numbers on a device, copied there once: a copy makes the host wait.
+
+    Args:
+        values: the numbers.
+        device: where.
+        dtype: of the tensor; never torch's default, which a program may change at any time.
+    """
+    return torch.tensor(values, dtype=dtype, device=device)

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from divaug._checks import check_whole, outside_graphs
 from divaug._untouched import untouched
-from divaug.checks import check_whole
-from divaug.compilation import outside_graphs
 
 __all__ = ["check_model", "dtype_of", "logits_of", "score"]
 

@@ -1,4 +1,4 @@
-"""`expand`: every original image becomes E candidates (Algorithm 1, lines 1 to 6)."""
+"""`expand` and `replay`: each original image becomes E candidates (Algorithm 1, lines 1 to 6)."""
 
 from dataclasses import replace
 
@@ -6,28 +6,26 @@ import torch
 from torch import Tensor
 
 from divaug import kernels
-from divaug.checks import whole
-from divaug.compilation import check_eager, outside_graphs
+from divaug._checks import outside_graphs, whole
+from divaug._random import Stream, check_index, check_seed, check_step
+from divaug._render import (
+    Renderer,
+    draw,
+    render,
+    render_around_own,
+    render_in_kernels,
+)
+from divaug._subpolicies import Placement, SubPolicies, check_partners, check_shapes, check_values
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
 from divaug.operations.table import TABLE
-from divaug.own_operations import render_around_own
 from divaug.policies import Policy, Uniform
 from divaug.policies.base import check_policy
 from divaug.policies.table import Partners, check_epoch, needed_epoch
-from divaug.randomness import Stream, check_index, check_seed, check_step
-from divaug.rendering import Renderer, draw, render, render_in_kernels
-from divaug.subpolicies import Placement, SubPolicies
 
-__all__ = [
-    "check_default",
-    "check_dtype",
-    "check_pool",
-    "expand",
-    "pool_for",
-    "renderer_for",
-]
+__all__ = ["check_default", "check_dtype", "check_pool", "expand", "renderer_for", "replay"]
+
 
 _UNIVERSAL = Uniform()
 _SIXTEEN = tuple(TABLE.values())
@@ -52,7 +50,7 @@ def expand(
     """Draw E sub-policies for every image and apply them.
 
     In PyTorch, memory beyond the result is bounded by one chunk: 24 bytes for each of its
-    `rendering.CHUNK_CANDIDATE_PIXELS` pixels (48 MiB), 512 bytes for the draws of each candidate,
+    `_render.CHUNK_CANDIDATE_PIXELS` pixels (48 MiB), 512 bytes for the draws of each candidate,
     and 32 MiB more where the default augmentation resizes.
 
     Args:
@@ -83,7 +81,6 @@ def expand(
         >>> candidates.shape, subpolicies.shape
         (torch.Size([2, 8, 3, 32, 32]), torch.Size([2, 8, 2]))
     """
-    check_eager()
     check_images(images)
     originals = to_bytes(images).contiguous()
     num_candidates = _check_count(num_candidates)
@@ -98,10 +95,9 @@ def expand(
     size = (images.shape[2], images.shape[3])
     partners = Partners(shared.shape[0], stream.index if pool is not None else None)
     triton = kernels.use_triton(backend, images.device)
-    subpolicies, draws = draw(
+    subpolicies, placement = draw(
         policy or _UNIVERSAL, default, stream, num_candidates, size, partners, epoch, triton
     )
-    placement = Placement.of(default, draws) if default and draws else None
     subpolicies = replace(subpolicies, placement=placement)
     kind = (dtype or torch.float32) if default else torch.uint8
     run = renderer_for(subpolicies, backend)
@@ -203,3 +199,93 @@ def pool_for(pool: Tensor | None, originals: Tensor) -> Tensor:
             "training."
         )
     return pool
+
+
+@outside_graphs
+def replay(
+    images: Tensor,
+    subpolicies: SubPolicies,
+    *,
+    pool: Tensor | None = None,
+    finished: bool = False,
+    backend: str | None = None,
+) -> Tensor:
+    """Apply sub-policies drawn before: the same pixels on any device.
+
+    Translations, Cutout's sides and its places are in pixels: on images of another size than those
+    that they were drawn for they mean something else. The values are looked at first, for which
+    the host waits.
+
+    Args:
+        images: uint8 `[B,C,H,W]`, the originals.
+        subpolicies: `[B,E,K]`, on the device of `images`.
+        pool: what their partners point into; None for the batch.
+        finished: whether to apply the default augmentation that was drawn with them.
+        backend: "torch" or "triton" to force one; None to choose.
+
+    Returns:
+        Candidates `[B,E,C,H,W]`: uint8, or float32 where they are finished.
+
+    Raises:
+        ValueError: sub-policies that nobody can have drawn, or not for such images.
+    """
+    check_images(images)
+    originals = to_bytes(images).contiguous()
+    if not isinstance(subpolicies, SubPolicies):
+        raise TypeError(f"`subpolicies` must be SubPolicies, got {type(subpolicies).__name__}.")
+    check_shapes(subpolicies.tensors())
+    if subpolicies.operation.ndim != 3 or len(subpolicies) != len(images):
+        raise ValueError(
+            f"`subpolicies` must be [B,E,K] with B={len(images)}, got {tuple(subpolicies.shape)}."
+        )
+    if not subpolicies.shape[1]:
+        raise ValueError("`subpolicies` must hold at least one for each image, got E=0.")
+    if subpolicies.device != images.device:
+        raise ValueError(
+            f"`subpolicies` are on {subpolicies.device} and `images` on {images.device}; move them "
+            "with subpolicies.to(images.device)."
+        )
+    check_values(subpolicies.tensors(), subpolicies.operations)
+    placement = _placed(subpolicies, images) if finished else None
+    shared = pool_for(pool, originals)
+    fitting = _fit(
+        replace(subpolicies, placement=placement), len(shared), (images.shape[2], images.shape[3])
+    )
+    kind = torch.float32 if finished else torch.uint8
+    return renderer_for(fitting, backend)(originals, fitting, shared, kind, False)
+
+
+def _placed(subpolicies: SubPolicies, images: Tensor) -> Placement:
+    """Return the placement, refused where the images cannot be finished by it."""
+    placement = subpolicies.placement
+    if placement is None:
+        raise ValueError(
+            "`subpolicies` hold no default augmentation; leave out `finished`, or draw them with "
+            "a `default`."
+        )
+    placement.default.check_channels(images.shape[1])
+    placement.check_size(images.shape[2], images.shape[3])
+    return placement
+
+
+def _fit(subpolicies: SubPolicies, pool: int, size: tuple[int, int]) -> SubPolicies:
+    """The same without partners and places that nobody asks for; waits for the device.
+
+    Raises:
+        ValueError: a partner that the pool does not have, or a place outside of the images.
+    """
+    pairing = subpolicies.applying(lambda operation: operation.needs_partner)
+    partner = torch.where(pairing, subpolicies.partner, 0)
+    check_partners(partner, pool, "pass the `pool` that `subpolicies` were drawn with.")
+    placed = subpolicies.applying(lambda operation: operation.needs_center)
+    ends = torch.tensor(size, dtype=torch.int32, device=subpolicies.device)
+    outside = placed & (subpolicies.center >= ends).any(-1)
+    if bool(outside.any()):
+        y, x = subpolicies.center[outside][0].tolist()
+        raise ValueError(
+            f"`subpolicies` place an operation at ({y}, {x}), outside of images of {size[0]}×"
+            f"{size[1]}; replay them on images of the size that they were drawn for."
+        )
+    # On a GPU operations of one's own see all images, also those that they are not applied to.
+    center = torch.where(placed[..., None], subpolicies.center, 0)
+    return replace(subpolicies, partner=partner, center=center)

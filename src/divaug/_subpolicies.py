@@ -3,31 +3,45 @@
 import json
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, Photometric
-from divaug.names import unknown_name
+from divaug._checks import constant
+from divaug._names import unknown_name
+from divaug.default_augmentation import DefaultAugmentation, Photometric
 from divaug.operations.table import EVERY, TABLE, Operation
-from divaug.validity import DTYPES, check_shapes, check_values
 
-__all__ = ["Placement", "SubPolicies"]
+__all__ = ["Placement", "SubPolicies", "check_partners", "check_shapes", "check_values"]
 
-# Tensor of a placement → its dtype and the axes behind those of the candidates.
-_PLACED: Mapping[str, tuple[torch.dtype, tuple[int, ...]]] = {
+
+# Tensor → its dtype, and its axes behind those of the sub-policies or candidates.
+_Kinds: TypeAlias = dict[str, tuple[torch.dtype, tuple[int, ...]]]
+_DRAWN: _Kinds = {
+    "operation": (torch.int32, ()),
+    "applied": (torch.bool, ()),
+    "argument": (torch.float32, ()),
+    "center": (torch.int32, (2,)),
+    "partner": (torch.int64, ()),
+    "probability": (torch.float32, ()),
+    "magnitude": (torch.float32, ()),
+}
+_PLACED: _Kinds = {
     "offset": (torch.int32, (2,)),
     "flip": (torch.bool, ()),
     "center": (torch.int32, (2,)),
+}
+_PHOTOGRAPHED: _Kinds = {
     "box": (torch.int64, (4,)),
     "factor": (torch.float32, (3,)),
     "order": (torch.int64, (3,)),
     "shift": (torch.float32, (3,)),
 }
+_FORMAT = "divaug.subpolicies/1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +71,8 @@ class Placement:
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors by name, without those that are None."""
-        named = {name: getattr(self, name) for name in _PLACED}
-        return {name: tensor for name, tensor in named.items() if tensor is not None}
-
-    @staticmethod
-    def of(default: DefaultAugmentation, draws: DefaultDraws) -> "Placement":
-        """The placement that was drawn for `default`."""
-        further = vars(draws.photometric) if draws.photometric else {}
-        return Placement(default, draws.offset, draws.flip, draws.center, **further)
+        kinds = _PLACED | _PHOTOGRAPHED if self.default.photometric else _PLACED
+        return {name: getattr(self, name) for name in kinds}
 
     def check_size(self, height: int, width: int) -> None:
         """Refuse crops beyond images of that size; waits for the device."""
@@ -130,7 +138,7 @@ class SubPolicies:
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors by name."""
-        return {name: getattr(self, name) for name in DTYPES}
+        return {name: getattr(self, name) for name in _DRAWN}
 
     def _map(self, function: Any) -> "SubPolicies":
         changed = {name: function(tensor) for name, tensor in self.tensors().items()}
@@ -150,7 +158,7 @@ class SubPolicies:
         return len(self.operation)
 
     def applying(self, which: Callable[[Operation], bool]) -> Tensor:
-        """Where an operation of some kind is applied: bool `[...,K]`; waits for the device.
+        """Mark where an operation of some kind is applied: bool `[...,K]`; waits for the device.
 
         Args:
             which: whether an operation is of that kind.
@@ -184,7 +192,7 @@ class SubPolicies:
         tables = {part.names for part in parts}
         if len(tables) != 1:
             raise ValueError(f"sub-policies of {len(tables)} different tables cannot be joined.")
-        joined = {n: torch.cat([getattr(p, n) for p in parts]) for n in DTYPES}
+        joined = {n: torch.cat([getattr(p, n) for p in parts]) for n in _DRAWN}
         placed = [part.placement for part in parts if part.placement]
         if len(placed) not in (0, len(parts)) or len({one.default for one in placed}) > 1:
             raise ValueError("`parts` must be drawn with one default augmentation, or all without.")
@@ -197,10 +205,15 @@ class SubPolicies:
 
     def equal(self, other: "SubPolicies") -> bool:
         """Whether both hold the same values (on the same device)."""
-        if self.names != other.names or _default(self) != _default(other):
+        pairs = [(self.tensors(), other.tensors())]
+        if self.placement and other.placement:
+            pairs.append((self.placement.tensors(), other.placement.tensors()))
+            if self.placement.default != other.placement.default:
+                return False
+        elif self.placement or other.placement:
             return False
-        mine, theirs = _every(self), _every(other)
-        return all(torch.equal(mine[name], theirs[name]) for name in mine)
+        same = all(torch.equal(mine[n], theirs[n]) for mine, theirs in pairs for n in mine)
+        return same and self.names == other.names
 
     def describe(self) -> list[str]:
         """One line of text for each sub-policy, for people.
@@ -237,7 +250,7 @@ class SubPolicies:
         if self.placement:
             placed = {name: tensor.tolist() for name, tensor in self.placement.tensors().items()}
             content["placement"] = {"default": asdict(self.placement.default), **placed}
-        return json.dumps({"format": "divaug.subpolicies/1", "shape": list(self.shape), **content})
+        return json.dumps({"format": _FORMAT, "shape": list(self.shape), **content})
 
     @staticmethod
     def from_json(text: str, extra: Sequence[Operation] = ()) -> "SubPolicies":
@@ -251,26 +264,15 @@ class SubPolicies:
             content = json.loads(text)
         except json.JSONDecodeError as error:
             raise ValueError(f"sub-policies must be JSON text: {error}") from error
-        if not isinstance(content, dict) or content.get("format") != "divaug.subpolicies/1":
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
             raise ValueError("this text does not hold sub-policies: no `format` of that kind.")
-        missing = [n for n in (*DTYPES, "operations", "shape") if n not in content]
-        if missing:
-            raise ValueError(f"the sub-policies lack `{missing[0]}`.")
-        shape = content["shape"]
-        if not isinstance(shape, list) or not all(
-            type(side) is int and side >= 0 for side in shape
-        ):
-            raise ValueError(f"`shape` must be a list of whole numbers, got {shape!r}.")
-        read = {
-            name: _read(name, content[name], dtype, (*shape, 2) if name == "center" else shape)
-            for name, dtype in DTYPES.items()
-        }
-        placed = content.get("placement")
-        if isinstance(placed, dict):
-            for name in placed.keys() & _PLACED.keys():
-                dtype, more = _PLACED[name]
-                placed[name] = _read(name, placed[name], dtype, (*shape[:-1], *more))
-        return _checked(read, _table(content["operations"], extra), placed)
+        shape = content.get("shape")
+        if not (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
+            raise ValueError(f"`shape` must be a list of ints, got {shape!r}.")
+        _to_tensors(content, _DRAWN, shape)
+        if isinstance(content.get("placement"), dict):
+            _to_tensors(content["placement"], _PLACED | _PHOTOGRAPHED, shape[:-1])
+        return _from_content(content, extra)
 
     def save(self, path: str | Path) -> None:
         """Write tensors to a file (`torch.save` of plain tensors and names)."""
@@ -294,11 +296,7 @@ class SubPolicies:
             ) from error
         if not isinstance(content, dict):
             raise ValueError(f"{path} does not hold sub-policies but {type(content).__name__}.")
-        missing = [n for n in (*DTYPES, "operations") if n not in content]
-        if missing:
-            raise ValueError(f"{path} does not hold sub-policies: `{missing[0]}` is missing.")
-        read, table = {n: content[n] for n in DTYPES}, _table(content["operations"], extra)
-        return _checked(read, table, content.get("placement"))
+        return _from_content(content, extra)
 
 
 # What torch.load raises for text, for a file cut short and for pickles of other things.
@@ -306,60 +304,60 @@ _UNREADABLE = (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, Looku
 
 
 def _index(key: Any) -> Tensor:
-    """Arrays and lists as torch indexes: a mask, or whole numbers."""
+    """Turn an array or list into an index of torch: a mask, or ints."""
     array = np.asarray(key)
     if array.size and array.dtype.kind not in "biu":
-        raise IndexError(f"sub-policies are indexed by whole numbers or masks, got {key!r}.")
+        raise IndexError(f"sub-policies are indexed by ints or masks, got {key!r}.")
     kind = array.dtype if array.dtype == np.bool_ else np.int64  # torch takes bytes for masks
     return torch.from_numpy(np.array(array, dtype=kind))
 
 
 def _axes(key: Any) -> int:
-    """How many axes a part of an index takes: a mask takes all of its own."""
+    """Count the axes that a part of an index takes: a mask takes all of its own."""
     return key.ndim if isinstance(key, Tensor) and key.dtype == torch.bool else 1
 
 
-def _read(name: str, values: Any, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
-    """Read nested lists as a tensor; lists without elements do not tell their shape."""
-    whole = tuple(shape)
-    try:
-        found = torch.tensor(values, dtype=dtype, device="cpu").view(whole)
-        as_written = torch.tensor(values, dtype=torch.float64, device="cpu").view(whole)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"`{name}` must be nested lists of shape {whole}: {error}") from error
-    # Converting cuts fractions off, and makes truth of any number.
-    changed = as_written[found.to(torch.float64) != as_written]
-    if len(changed) and not found.is_floating_point():
-        kind = "true or false" if found.dtype == torch.bool else "whole numbers"
-        raise ValueError(f"`{name}` must hold {kind}, got {float(changed[0])!r}.")
-    return found
+def _to_tensors(content: dict[str, Any], kinds: _Kinds, shape: Sequence[int]) -> None:
+    """Replace nested lists by tensors, in place; lists without elements do not show their shape."""
+    for name in content.keys() & kinds.keys():
+        dtype, more = kinds[name]
+        whole = (*shape, *more)
+        try:
+            written = torch.tensor(content[name], dtype=torch.float64, device="cpu").view(whole)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ValueError(f"`{name}` must be nested lists of shape {whole}: {error}") from error
+        content[name] = written.to(dtype)
+        # Converting cuts fractions off, and makes a bool of any number.
+        changed = written[content[name].double() != written]
+        if len(changed) and not dtype.is_floating_point:
+            kind = "bools" if dtype == torch.bool else "ints"
+            raise ValueError(f"`{name}` must hold {kind}, got {float(changed[0])!r}.")
 
 
-def _table(names: Any, extra: Sequence[Operation]) -> tuple[Operation, ...]:
+def _from_content(content: dict[str, Any], extra: Sequence[Operation]) -> SubPolicies:
+    """Make sub-policies of what a file or text holds, all of it checked."""
+    missing = [name for name in (*_DRAWN, "operations") if name not in content]
+    if missing:
+        raise ValueError(f"the sub-policies lack `{missing[0]}`.")
+    names = content["operations"]
     if not isinstance(names, list | tuple):
         raise ValueError(f"`operations` must be a list of names, got {names!r}.")
     known = EVERY | {operation.name: operation for operation in extra}
     for name in names:
         if not isinstance(name, str) or name not in known:
             raise ValueError(unknown_name("operation", name, tuple(known)))
-    return tuple(known[name] for name in names)
-
-
-def _checked(
-    tensors: dict[str, Tensor], operations: tuple[Operation, ...], placed: Any
-) -> SubPolicies:
+    operations = tuple(known[name] for name in names)
+    tensors = {name: content[name] for name in _DRAWN}
     check_shapes(tensors)
     check_values(tensors, operations)
-    placement = None if placed is None else _placement(placed, tensors["operation"].shape[:-1])
+    # Files of earlier versions hold no placement.
+    placed, placement = content.get("placement"), None
+    if placed is not None:
+        placement = _placement(placed, tensors["operation"].shape[:-1])
     return SubPolicies(**tensors, operations=operations, placement=placement)
 
 
-def _placement(content: Any, shape: torch.Size) -> Placement:
-    """Make a placement of what a file holds.
-
-    Raises:
-        ValueError: unknown settings, or tensors that are missing, superfluous or out of range.
-    """
+def _placement(content: Any, shape: Sequence[int]) -> Placement:
     try:
         settings = dict(content["default"])
         if settings.get("photometric") is not None:
@@ -367,24 +365,79 @@ def _placement(content: Any, shape: torch.Size) -> Placement:
         default = DefaultAugmentation(**settings)
     except (LookupError, TypeError, ValueError) as error:
         raise ValueError(f"`placement` must hold a default augmentation: {error}.") from error
-    names = list(_PLACED) if default.photometric else ["offset", "flip", "center"]
-    tensors = {name: content.get(name) for name in names}
-    for name, tensor in tensors.items():
-        dtype, more = _PLACED[name]
-        fits = isinstance(tensor, Tensor) and tensor.dtype == dtype
-        if not fits or tensor.shape != (*shape, *more):
-            raise ValueError(f"`{name}` of `placement` must be {dtype} {[*shape, *more]}.")
+    kinds = _PLACED | _PHOTOGRAPHED if default.photometric else _PLACED
+    tensors = {name: content.get(name) for name in kinds}
+    _check_kinds(tensors, kinds, shape)
     return Placement(default, **tensors)
 
 
-def _default(subpolicies: SubPolicies) -> DefaultAugmentation | None:
-    return subpolicies.placement.default if subpolicies.placement else None
+def check_shapes(tensors: Mapping[str, Any]) -> None:
+    """Refuse what cannot be the tensors of sub-policies, without looking at a value."""
+    shape = getattr(tensors["operation"], "shape", ())
+    _check_kinds(tensors, _DRAWN, shape)
 
 
-def _every(subpolicies: SubPolicies) -> dict[str, Tensor]:
-    """Collect the tensors of sub-policies and of their placement by name."""
-    placed = subpolicies.placement.tensors() if subpolicies.placement else {}
-    return subpolicies.tensors() | {f"placed {name}": tensor for name, tensor in placed.items()}
+def _check_kinds(tensors: Mapping[str, Any], kinds: _Kinds, shape: Sequence[int]) -> None:
+    for name, (dtype, more) in kinds.items():
+        tensor, expected = tensors[name], (*shape, *more)
+        if not isinstance(tensor, Tensor):
+            raise ValueError(f"`{name}` must be a {dtype} tensor, got {type(tensor).__name__}.")
+        if tuple(tensor.shape) != expected:
+            raise ValueError(f"`{name}` must have shape {expected}, got {tuple(tensor.shape)}.")
+        if tensor.dtype != dtype:
+            raise ValueError(f"`{name}` must be {dtype}, got {tensor.dtype}.")
 
 
-assert {*DTYPES, "operations", "placement"} == {field.name for field in fields(SubPolicies)}
+def check_values(tensors: Mapping[str, Tensor], operations: Sequence[Operation]) -> None:
+    """Refuse values out of their range; waits for the device, once where there are none."""
+    rules = _rules(tensors, operations)
+    broken = torch.stack([rule.broken.any() for rule in rules]).tolist()
+    for rule in (rule for rule, anywhere in zip(rules, broken, strict=True) if anywhere):
+        operation = int(tensors["operation"][rule.broken][0])
+        got = tensors[rule.name][rule.broken][0].tolist()
+        raise ValueError(f"`{rule.name}` {rule.words(operation)}, got {got!r}.")
+
+
+class _Rule(NamedTuple):
+    """The places where a tensor breaks a rule, and the rule in words for an operation's id."""
+
+    name: str
+    broken: Tensor
+    words: Callable[[int], str]
+
+
+def _rules(tensors: Mapping[str, Tensor], operations: Sequence[Operation]) -> tuple[_Rule, ...]:
+    ids, argument, p = tensors["operation"], tensors["argument"], tensors["probability"]
+    known = (ids >= -1) & (ids < len(operations))
+    limits = constant(
+        # For −1, which is no operation.
+        ((0.0,) * 4, *((o.low, o.high, o.needs_argument, o.whole) for o in operations)),
+        ids.device,
+    )
+    low, high, needed, whole = limits[(torch.where(known, ids, -1) + 1).long()].unbind(-1)
+    used = (needed > 0) & tensors["applied"]
+
+    def range_of(i: int) -> str:
+        this = operations[i]
+        return f"of {this.name} must lie in [{this.low:g}, {this.high:g}] {this.unit}"
+
+    def whole_of(i: int) -> str:
+        return f"of {operations[i].name} must be a whole number of {operations[i].unit}"
+
+    return (
+        _Rule("operation", ~known, lambda _: f"must lie in [-1, {len(operations) - 1}]"),
+        _Rule("probability", ~((p >= 0) & (p <= 1)), lambda _: "must lie in [0, 1]"),
+        _Rule("center", (tensors["center"] < 0).any(-1), lambda _: "must not be negative"),
+        _Rule("partner", tensors["partner"] < 0, lambda _: "must not be negative"),
+        _Rule("argument", used & ~((argument >= low) & (argument <= high)), range_of),
+        _Rule("argument", used & (whole > 0) & (argument != argument.round()), whole_of),
+    )
+
+
+def check_partners(partner: Tensor, count: int, advice: str) -> None:
+    """Refuse partners that a pool of `count` images does not have; waits for the device."""
+    if partner.numel() and not (int(partner.min()) >= 0 and int(partner.max()) < count):
+        raise ValueError(
+            f"`partner` lies in [{int(partner.min())}, {int(partner.max())}], and the pool has "
+            f"{count} images; {advice}"
+        )

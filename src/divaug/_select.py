@@ -17,12 +17,10 @@ import torch
 from torch import Tensor
 
 from divaug import kernels
-from divaug.checks import whole
-from divaug.compilation import outside_graphs
-from divaug.fixed_point import LARGEST_SUM
-from divaug.names import unknown_name
-from divaug.products import products_and_sums
-from divaug.randomness import Purpose, Stream, check_index, check_seed, check_step
+from divaug._checks import outside_graphs, whole
+from divaug._names import unknown_name
+from divaug._products import LARGEST_SUM, products_and_sums
+from divaug._random import Purpose, Stream, check_index, check_seed, check_step
 
 __all__ = [
     "MAX_CANDIDATES",

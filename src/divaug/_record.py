@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from divaug.diversity import largest_diversity, spread
-from divaug.subpolicies import SubPolicies
+from divaug._diversity import largest_diversity, spread
+from divaug._subpolicies import SubPolicies
 
 __all__ = ["Record", "Sums"]
 
@@ -56,7 +56,6 @@ class Sums:
     diversity: Tensor  # of the kept, of all, of the best choice
     images: Tensor
     asked: bool = False  # whether a model's predictions were ever added
-    empty: bool = False  # whether nothing was added since the last reset
 
     @staticmethod
     def zeros(names: list[str], device: torch.device) -> "Sums":
@@ -90,7 +89,6 @@ class Sums:
                     f"{found.numel()}: another release wrote it."
                 )
             total.copy_(found)
-        sums.empty = not int(sums.images)
         return sums
 
     def state(self) -> dict[str, Any]:
@@ -104,16 +102,14 @@ class Sums:
     def to(self, device: torch.device) -> "Sums":
         """The same totals on a device."""
         applied, drawn, probability, diversity, images = (t.to(device) for t in self._totals())
-        return Sums(
-            self.names, applied, drawn, probability, diversity, images, self.asked, self.empty
-        )
+        return Sums(self.names, applied, drawn, probability, diversity, images, self.asked)
 
     def copy_(self, other: "Sums") -> None:
         """Take over the totals of others with the same names, in place."""
         other.check_names(self.names)
         for mine, theirs in zip(self._totals(), other._totals(), strict=True):
             mine.copy_(theirs)
-        self.asked, self.empty = other.asked, other.empty
+        self.asked = other.asked
 
     def check_names(self, names: list[str]) -> None:
         """Refuse to count the operations of an augmenter that has others.
@@ -127,9 +123,7 @@ class Sums:
             raise ValueError(
                 "the record must be of the same operations: it has "
                 f"{', '.join(mine)} and this augmenter {', '.join(theirs)} (of "
-                f"{len(self.names)} and {len(names)}); give the record of this augmenter, or "
-                "begin a new one with reset_record() where its policy draws from other operations "
-                "now."
+                f"{len(self.names)} and {len(names)}); give the record of this augmenter."
             )
 
     def _totals(self) -> tuple[Tensor, ...]:
@@ -143,7 +137,6 @@ class Sums:
                 tensor = tensor.take_along_dim(chosen[..., None], 1)
             return tensor.flatten()
 
-        self.empty = False
         operation = kept(subpolicies.operation).to(torch.int64)
         real = (operation >= 0).to(torch.int64)
         at = operation.clamp(min=0)
@@ -162,7 +155,6 @@ class Sums:
 
     def reset(self) -> None:
         """Forget everything, in place."""
-        self.empty = True
         for total in self._totals():
             total.zero_()
 

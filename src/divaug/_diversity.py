@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from divaug.checks import check_whole
-from divaug.fixed_point import BITS, LARGEST_SUM
-from divaug.selection import MAX_SUBSETS
+from divaug._checks import check_whole
+from divaug._products import BITS, LARGEST_SUM
+from divaug._select import MAX_SUBSETS
 
 __all__ = [
     "AffinityMeter",

@@ -14,9 +14,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from divaug.fixed_point import BITS
+__all__ = ["BITS", "CHUNK_NUMBERS", "LARGEST_SUM", "products_and_sums"]
 
-__all__ = ["CHUNK_NUMBERS", "products_and_sums"]
+
+#: Bits of a probability after the point. The scalar product of two probability vectors is then
+#: below 2**53, so float64 holds it and all its partial sums exactly; a squared distance is below
+#: 2**54, and a sum over 64 candidates fits the 62 bits that the draw needs.
+BITS = 26
+
+#: A sum of probabilities above this is no probability vector; half precision stays well below it.
+LARGEST_SUM = (1 << BITS) + (1 << (BITS - 4))
+
 
 #: Probabilities worked on at a time: as many as a core's cache holds.
 CHUNK_NUMBERS = 1 << 18

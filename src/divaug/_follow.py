@@ -12,15 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from divaug.checks import holds_integers, real, whole
-from divaug.compilation import check_eager, outside_graphs
-from divaug.constants import constant
-from divaug.expansion import renderer_for
-from divaug.finishing import place
+from divaug._checks import constant, holds_integers, outside_graphs, real, whole
+from divaug._expand import renderer_for
+from divaug._photometric import place
+from divaug._render import CHUNK_CANDIDATE_PIXELS
+from divaug._subpolicies import SubPolicies, check_shapes, check_values
 from divaug.operations.table import TABLE
-from divaug.rendering import CHUNK_CANDIDATE_PIXELS
-from divaug.subpolicies import SubPolicies
-from divaug.validity import check_shapes, check_values
 
 __all__ = ["follow"]
 
@@ -73,7 +70,6 @@ def follow(
         >>> moved.shape, moved.unique().tolist()
         (torch.Size([2, 4, 8, 8]), [1, 255])
     """
-    check_eager()
     _check_drawn(subpolicies)
     _check_masks(masks, len(subpolicies), subpolicies.device)
     _check_fill(fill, masks.dtype)
@@ -178,11 +174,7 @@ def _check_drawn(subpolicies: object) -> None:
 
 
 def _check_chosen(chosen: object, subpolicies: SubPolicies) -> Tensor:
-    """Refuse what does not name candidates of each image; values are looked at on a CPU only.
-
-    Returns:
-        The same as int64: torch takes bytes for a mask.
-    """
+    """Return `chosen` as int64, since torch takes bytes for a mask; check values on a CPU only."""
     B, E = subpolicies.shape[:2]
     if not isinstance(chosen, Tensor) or not holds_integers(chosen):
         kind = chosen.dtype if isinstance(chosen, Tensor) else type(chosen).__name__
@@ -192,19 +184,11 @@ def _check_chosen(chosen: object, subpolicies: SubPolicies) -> Tensor:
             f"`chosen` must be [B,S] with B={B} and S ≥ 1, such as `select` returns, got "
             f"{tuple(chosen.shape)}."
         )
-    if chosen.device != subpolicies.device:
-        raise ValueError(
-            f"`chosen` is on {chosen.device} and `subpolicies` on {subpolicies.device}; move it "
-            "there."
-        )
     numbers = chosen.long()
     if numbers.device.type == "cpu" and numbers.numel():
         low, high = (int(end) for end in numbers.aminmax())
         if low < 0 or high >= E:
-            raise ValueError(
-                f"`chosen` must lie in [0, {E - 1}], the candidates of `subpolicies`, got {low} to "
-                f"{high}."
-            )
+            raise ValueError(f"`chosen` must lie in [0, E={E}), got {low} to {high}.")
     return numbers
 
 
@@ -216,22 +200,15 @@ def _check_masks(masks: object, count: int, device: torch.device) -> None:
             "those of a batch with torch.stack."
         )
     if masks.ndim not in (3, 4):
-        remedy = "for a single mask pass masks[None]"
-        if masks.ndim > 4:
-            remedy = "put the axes before the last two together with masks.flatten(1, -3)"
+        remedy = "masks[None]" if masks.ndim < 3 else "masks.flatten(1, -3)"
         raise ValueError(
-            f"`masks` must be [B,H,W] or [B,C,H,W], got shape {tuple(masks.shape)}; {remedy}."
+            f"`masks` must be [B,H,W] or [B,C,H,W], got {tuple(masks.shape)}; pass {remedy}."
         )
     if len(masks) != count:
         raise ValueError(f"`masks` must be one for each of {count} images, got {len(masks)}.")
     if masks.device != device:
         raise ValueError(
             f"`masks` are on {masks.device} and the images were on {device}; move them there."
-        )
-    if masks.dtype.is_complex or (masks.dtype.is_floating_point and masks.dtype.itemsize < 2):
-        raise TypeError(
-            "`masks` must hold truth values, whole numbers, or floats of 16 bits or more, got "
-            f"{masks.dtype}; convert them first."
         )
     if not 0 < masks.shape[-1] * masks.shape[-2] <= _MOST_PIXELS:
         raise ValueError(
@@ -248,13 +225,10 @@ def _check_fill(fill: object, dtype: torch.dtype) -> None:
     if number is None:
         raise TypeError(f"`fill` must be a number, such as 255, got {fill!r}.")
     if dtype.is_floating_point:
-        most = torch.finfo(dtype).max
-        if not -most <= number <= most and not math.isinf(number) and not math.isnan(number):
-            raise ValueError(f"`fill` must be at most {most:g} for masks of {dtype}, got {fill!r}.")
         return
     low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     if whole(fill) is None or not low <= number <= high:
         raise ValueError(
-            f"`fill` must be a whole number in [{low}, {high}] for masks of {dtype}, got {fill!r}; "
-            "convert the masks first, for instance with masks.long()."
+            f"`fill` must be an int in [{low}, {high}] for masks of {dtype}, got {fill!r}; convert "
+            "the masks first, for instance with masks.long()."
         )
