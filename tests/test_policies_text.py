@@ -135,8 +135,6 @@ def test_a_wrong_policy_file_is_refused_with_what_is_wrong(name):
     (lambda: policies.Uniform(extra=(ADD, FITS)), r"write \(\(operation, range\),\)"),
     (lambda: policies.Uniform(extra=((ADD, Range(0.0, 9.5, "")),)),
      r"range of Add must stay in \[0, 9\] value, got 0 to 9.5"),
-    (lambda: policies.Uniform(extra=((ADD, Range(0.0, 5.0, "", signed=True)),)), "got -5 to 5"),
-    (lambda: policies.Uniform(extra=((ADD, Range(0.0, math.nan, "")),)), "`slope` of a range"),
     (lambda: policies.Uniform(extra=((replace(ADD, whole=True), Range(0.0, 5.0, "")),)),
      "range of Add must give whole numbers, got one from 0 to 5 .*rounding=Rounding.DOWN"),
     (lambda: policies.Uniform(extra=((replace(ADD, whole=True), Range(
@@ -148,15 +146,11 @@ def test_a_wrong_policy_file_is_refused_with_what_is_wrong(name):
       for config in ("rand-m9-tweights", "rand-m9-mmax30", "augmix-m3-w3", "rand-n2.5", 9)),
     (lambda: policies.TimmRandAugment("rand-n0"), "`n`"),
     (lambda: policies.TimmRandAugment("rand-p1.5"), "`p`"),
-    (lambda: policies.SharedLevel(0), "`n`"),
     (lambda: policies.SharedLevel(2, 1.5), "`probability`"),
-    (lambda: policies.RandAugment(2, float("nan")), "`m`"),
     (lambda: policies.AutoAugment("cifar100"), "cifar10"),
-    (lambda: policies.FastAutoAugment("mnist"), "cifar10, svhn, imagenet"),
     (lambda: policies.PBA("imagenet"), "cifar10, svhn"),
     (lambda: policies.PBA("svhn", 0), "total_epochs"),
     (lambda: policies.Single("SamplePairing", 0.5, "uda"), "unknown operation"),
-    (lambda: policies.Single("Rotate", -0.1), "probability"),
 ])  # fmt: skip
 def test_wrong_settings_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
@@ -171,7 +165,6 @@ def test_a_policy_to_be_read_must_be_text(text):
 
 @pytest.mark.parametrize(("make", "error", "message"), [
     (lambda: Range("a", "b", "c"), ValueError, "`base` of a range must be a finite.*got 'a'"),
-    (lambda: Range(0.0, "b", "c"), ValueError, "`slope` of a range.*got 'b'"),
     (lambda: Range(0.0, True, "c"), ValueError, "`slope` of a range.*got True"),
     (lambda: Range(0.0, 1.0, "c", minimum=math.inf), ValueError, "`minimum` of a range.*got inf"),
     (lambda: Range(0.0, 1.0, 2.0), TypeError, r"`source` of a range must be a str, got 2\.0"),
