@@ -88,13 +88,3 @@ def test_one_operation_has_no_pairs(launched):
     before, _ = launched(1)
     assert before["end"] == {"lists", TABLES, List.ONE, List.ONE_TABLED}
     assert before[List.ONE_TABLED] >= {"lists", TABLES}
-
-
-def test_without_a_gpu_everything_runs_in_order():
-    (lane,) = fork(torch.device("cpu"), 1)
-    assert lane.stream is None
-    mark = lane.mark()
-    assert mark is None
-    lane.wait_for(mark)
-    wait_for(mark, torch.device("cpu"))
-    lane.join()

@@ -149,12 +149,6 @@ def test_excluded_operations_never_come():
     assert_evenly_spread(np.delete(counts.numpy(), gone))
 
 
-def test_a_list_of_exclusions_is_as_good_as_a_tuple():
-    policy = policies.Uniform(exclude=["Invert"])
-    assert policy == policies.Uniform(exclude=("Invert",))
-    assert draws(policy, samples=2).shape == (2, 5, 2)
-
-
 def _add(images, value, _center, _partner):
     return (images.int() + value[:, None, None, None].int()).to(torch.uint8)
 
@@ -286,22 +280,6 @@ def test_published_rows_are_drawn_evenly_and_keep_their_pairs(policy):
     assert stats.chisquare(observed, expected).pvalue > RARE
 
 
-def test_fast_auto_augment_applies_with_the_published_probability():
-    """Some thousand probabilities, each rare: by tenths."""
-    these = draws(policies.FastAutoAugment("svhn"))
-    p, applied = these.probability.double(), these.applied
-    for low in range(10):
-        inside = (p >= low / 10) & (p < (low + 1) / 10)
-        assert_frequency(applied[inside].sum(), inside.sum(), float(p[inside].mean()))
-
-
-def test_auto_augment_applies_with_the_published_probability():
-    these = draws(policies.AutoAugment("svhn"))
-    for p in these.probability.unique():
-        here = these.probability == p
-        assert_frequency(these.applied[here].sum(), here.sum(), float(p))
-
-
 @pytest.mark.parametrize("p", [0.0, 1.0, 0.3])
 def test_single_never_fires_at_0_and_always_at_1(p):
     these = draws(policies.Single("Rotate", p), samples=20_000)
@@ -330,25 +308,12 @@ def test_identity_changes_nothing():
     assert subpolicies.shape == (1, 3, 0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
-@pytest.mark.parametrize(
-    "policy",
-    [policies.Uniform(), policies.Uniform("uda"), policies.RandAugment(2, 9),
-     policies.AutoAugment(), policies.FastAutoAugment(), policies.PBA(total_epochs=10),
-     policies.TrivialAugment(), policies.SharedLevel(), policies.Identity()],
-    ids=lambda policy: type(policy).__name__,
-)  # fmt: skip
-def test_torchs_default_dtype_changes_no_draw(policy, dtype, tmp_path):
-    expected = draws(policy, samples=300, epoch=3)
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        found = draws(policy, samples=300, epoch=3)
-        found.save(tmp_path / "drawn.pt")
-        loaded = type(found).load(tmp_path / "drawn.pt")
-    finally:
-        torch.set_default_dtype(before)
-    assert found.equal(expected)
-    assert loaded.equal(expected)
-    for name in ("argument", "probability", "magnitude"):
-        assert getattr(found, name).dtype == torch.float32
+@pytest.mark.parametrize("policy", [policies.AutoAugment("svhn"), policies.FastAutoAugment("svhn")])
+def test_published_rows_are_applied_with_their_probability(policy):
+    """By tenths: some lists hold thousands of probabilities, each rare."""
+    these = draws(policy)
+    p, applied = these.probability.double(), these.applied
+    for low in range(10):
+        inside = (p >= low / 10) & (p < (low + 1) / 10)
+        if inside.any():
+            assert_frequency(applied[inside].sum(), inside.sum(), float(p[inside].mean()))

@@ -1,14 +1,11 @@
 """Checks of settings, and what several modules do with tensors, graphs and data files."""
 
-import hashlib
-import json
 import math
 import sys
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from importlib import resources
 from numbers import Integral, Real
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,7 +17,6 @@ __all__ = [
     "constant",
     "holds_integers",
     "outside_graphs",
-    "read_data",
     "real",
     "whole",
 ]
@@ -137,18 +133,3 @@ def constant(
         dtype: of the tensor; never torch's default, which a program may change at any time.
     """
     return torch.tensor(values, dtype=dtype, device=device)
-
-
-@lru_cache(maxsize=16)
-def read_data(name: str) -> Any:
-    """The content of a data file of this package, after checking its SHA-256."""
-    folder = resources.files("divaug") / "policies" / "data"
-    sums = json.loads((folder / "checksums.json").read_text(encoding="utf-8"))
-    text = (folder / name).read_bytes()
-    found = hashlib.sha256(text).hexdigest()
-    if found != sums[name]:
-        raise ValueError(
-            f"the policy file {name} is damaged: SHA-256 {found}, expected {sums[name]}; "
-            "install divaug again."
-        )
-    return json.loads(text)

@@ -6,30 +6,6 @@ import triton.language as tl
 from divaug.operations import geometry
 from divaug.operations.table import OPERATIONS
 
-__all__ = [
-    "AUTOCONTRAST",
-    "BRIGHTNESS",
-    "COLOR",
-    "CONTRAST",
-    "CUTOUT",
-    "EQUALIZE",
-    "INVERT",
-    "POSTERIZE",
-    "ROTATE",
-    "SAMPLE_PAIRING",
-    "SHARPNESS",
-    "SHEAR_X",
-    "SHEAR_Y",
-    "SOLARIZE",
-    "TRANSLATE_X",
-    "TRANSLATE_Y",
-    "moved",
-    "moves",
-    "place",
-    "plan",
-    "within",
-]
-
 
 def _id(name: str) -> tl.constexpr:
     return tl.constexpr(OPERATIONS.index(name))

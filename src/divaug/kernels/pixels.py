@@ -30,17 +30,6 @@ from divaug.kernels.quads import original_quads, smoothed, smoothed_quads
 from divaug.operations import color
 from divaug.operations.cutout import FILL_GREY, FILL_RGB
 
-__all__ = [
-    "after_first",
-    "after_second",
-    "blend",
-    "channel",
-    "luma",
-    "original",
-    "pixels_at",
-    "tabled",
-]
-
 FILL = tl.constexpr(FILL_RGB[0] | FILL_RGB[1] << 8 | FILL_RGB[2] << 16)
 LUMA = tl.constexpr(color.LUMA)
 FILL_L = tl.constexpr(FILL_GREY[0])

@@ -88,11 +88,9 @@ def render(
     while K - first > MAX_SLOTS:
         # More operations than a kernel holds: the first ones make bytes for the next to start from.
         between = torch.empty_like(out, dtype=torch.uint8, memory_format=torch.contiguous_format)
-        _Round(between, source, E, subpolicies, pool, None, None, False, first, MAX_SLOTS).run()
+        _run(between, source, E, subpolicies, pool, None, None, False, first, MAX_SLOTS)
         source, E, first = between, 1, first + MAX_SLOTS
-    _Round(
-        out, source, E, subpolicies, pool, placed, settings, channels_last, first, K - first
-    ).run()
+    _run(out, source, E, subpolicies, pool, placed, settings, channels_last, first, K - first)
 
 
 def _at_a_word(images: Tensor) -> Tensor:
@@ -137,12 +135,12 @@ class _Sizes(NamedTuple):
 
 
 class _Finish(NamedTuple):
-    """What is done after the operations, and how a candidate is stored."""
+    """What is done after the operations, and how a candidate is stored; constants of the kernel."""
 
-    default: bool
-    padding: int
-    cutout: int
-    channels_last: bool
+    DEFAULT: bool
+    PADDING: int
+    CUTOUT: int
+    CHANNELS_LAST: bool
 
 
 @lru_cache(maxsize=64)
@@ -222,102 +220,72 @@ def _renderer(
 ) -> Launcher:
     constants = {
         "SLOTS": share.slots, "ALL_SLOTS": slots, "FUSED": fused, "SHARP": sharp,
-        "DEFAULT": finish.default, "PADDING": finish.padding, "CUTOUT": finish.cutout,
-        "CHANNELS_LAST": finish.channels_last, "ATOMICS": atomics, "PART": share.part,
-        "BLOCK": sizes.block,
+        **finish._asdict(), "ATOMICS": atomics, "PART": share.part, "BLOCK": sizes.block,
     }  # fmt: skip
     return Launcher(render_kernel, sizes._asdict() | constants, sizes.options(share.registers))
 
 
-class _Round:
-    """At most two operations in a row, applied to everything; see `render` for the arguments."""
+def _run(
+    out: Tensor,
+    source: Tensor,
+    num_candidates: int,
+    subpolicies: tuple[Tensor, ...],
+    pool: Tensor,
+    placed: tuple[Tensor, ...] | None,
+    settings: tuple[int, int, tuple[float, ...]] | None,
+    channels_last: bool,
+    first: int,
+    slots: int,
+) -> None:
+    """Apply at most two operations in a row to everything; see `render` for the arguments."""
+    count, channels, height, width = out.shape
+    if not count:
+        return
+    device, atomics = out.device, has_shared_atomics(out.device)
+    sizes = _Sizes(num_candidates, height, width, channels, max(1, subpolicies[0].shape[-1]))
+    padding, cutout, norm = settings or (0, 0, (1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
+    finish = _Finish(placed is not None, padding, cutout, channels_last)
+    read = (source, pool, *subpolicies)
+    tensors = (out, *read, *(placed or (source,) * 3))
+    if height * width <= FUSED_PIXELS or not slots:
+        renderer = _renderer(sizes, slots, Share(1, None, slots), finish, atomics, True, True)
+        renderer(count, (*tensors, *(source,) * 3), (0, 0, first, *norm))
+        return
+    room = count * slots
+    lists = torch.empty((len(List), room), dtype=torch.int32, device=device)
+    # In this order each begins at a multiple of sixteen bytes, whatever there is room for.
+    parts = (COUNTS, room * RECORD, room)
+    zeros = torch.zeros(sum(parts), dtype=torch.int32, device=device)
+    counts, records, arrivals = zeros.split(parts)
+    tables = torch.empty((room, 3, 256), dtype=torch.uint8, device=device)
 
-    def __init__(
-        self,
-        out: Tensor,
-        source: Tensor,
-        num_candidates: int,
-        subpolicies: tuple[Tensor, ...],
-        pool: Tensor,
-        placed: tuple[Tensor, ...] | None,
-        settings: tuple[int, int, tuple[float, ...]] | None,
-        channels_last: bool,
-        first: int,
-        slots: int,
-    ) -> None:
-        _, channels, height, width = out.shape
-        operations = max(1, subpolicies[0].shape[-1])
-        padding, cutout, self._norm = settings or (0, 0, (1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
-        self._sizes = _Sizes(num_candidates, height, width, channels, operations)
-        self._finish = _Finish(placed is not None, padding, cutout, channels_last)
-        self._atomics = has_shared_atomics(out.device)
-        self._out, self._first, self._slots = out, first, slots
-        self._read = (source, pool, *subpolicies)
-        self._placed = placed or (source,) * 3
+    def make_tables(which: List, after: int, stream: torch.cuda.Stream | None) -> None:
+        tabler = _tabler(sizes, slots, after, SHARES[which], atomics)
+        given = (tables, *read, records, arrivals, lists, counts)
+        tabler(TABLE_PROGRAMS, given, (which.value, room, first), stream)
 
-    def run(self) -> None:
-        """Fill `out`."""
-        count, sizes = len(self._out), self._sizes
-        if not count:
-            return
-        if sizes.H * sizes.W > FUSED_PIXELS and self._slots:
-            self._run_lists(count)
-            return
-        share = Share(1, None, self._slots)
-        nothing = self._read[:1] * 3
-        renderer = _renderer(sizes, self._slots, share, self._finish, self._atomics, True, True)
-        tensors = (self._out, *self._read, *self._placed, *nothing)
-        renderer(count, tensors, (0, 0, self._first, *self._norm))
-
-    def _run_lists(self, count: int) -> None:
-        device, slots, first = self._out.device, self._slots, self._first
-        room = count * slots
-        lists = torch.empty((len(List), room), dtype=torch.int32, device=device)
-        # In this order each begins at a multiple of sixteen bytes, whatever there is room for.
-        parts = (COUNTS, room * RECORD, room)
-        zeros = torch.zeros(sum(parts), dtype=torch.int32, device=device)
-        counts, records, arrivals = zeros.split(parts)
-        tables = torch.empty((room, 3, 256), dtype=torch.uint8, device=device)
-        operation, applied = self._read[2:4]
-        _lister(self._sizes.K, slots)(
-            -(-count // LIST_BLOCK), (lists, counts, operation, applied), (count, room, first)
-        )
-        listed = (tables, lists, counts)
-        counted = (tables, *self._read, records, arrivals, lists, counts)
-        # Three streams: tables and what waits for all of them; pairs; single operations. Each list
-        # alone leaves processors idle at its end.
-        aside, beside = fork(device, 2)
-        self._make_tables(List.TABLES, counted, room, 0, aside.stream)
-        made = aside.mark()
-        if slots > 1:
-            self._make_tables(List.LATER_TABLES, counted, room, 1, aside.stream)
-            self._render_list(List.TWO_TABLED, listed, room, aside.stream)
-            self._render_list(List.TWO, listed, room, beside.stream)
-            beside.wait_for(made)
-            self._render_list(List.SHARPENED, listed, room, beside.stream)
-        self._render_list(List.ONE, listed, room, None)
-        wait_for(made, device)
-        self._render_list(List.ONE_TABLED, listed, room, None)
-        beside.join()
-        aside.join()
-
-    def _make_tables(
-        self,
-        which: List,
-        counted: tuple[Tensor, ...],
-        room: int,
-        after: int,
-        stream: torch.cuda.Stream | None,
-    ) -> None:
-        tabler = _tabler(self._sizes, self._slots, after, SHARES[which], self._atomics)
-        tabler(TABLE_PROGRAMS, counted, (which.value, room, self._first), stream)
-
-    def _render_list(
-        self, which: List, listed: tuple[Tensor, ...], room: int, stream: torch.cuda.Stream | None
-    ) -> None:
+    def render_list(which: List, stream: torch.cuda.Stream | None) -> None:
         sharp = which is List.SHARPENED
-        renderer = _renderer(
-            self._sizes, self._slots, SHARES[which], self._finish, self._atomics, False, sharp
-        )
-        tensors = (self._out, *self._read, *self._placed, *listed)
-        renderer(PROGRAMS, tensors, (which.value, room, self._first, *self._norm), stream)
+        renderer = _renderer(sizes, slots, SHARES[which], finish, atomics, False, sharp)
+        given = (*tensors, tables, lists, counts)
+        renderer(PROGRAMS, given, (which.value, room, first, *norm), stream)
+
+    _lister(sizes.K, slots)(
+        -(-count // LIST_BLOCK), (lists, counts, *subpolicies[:2]), (count, room, first)
+    )
+    # Three streams: tables and what waits for all of them; pairs; single operations. Each list
+    # alone leaves processors idle at its end.
+    aside, beside = fork(device, 2)
+    make_tables(List.TABLES, 0, aside.stream)
+    made = aside.mark()
+    if slots > 1:
+        make_tables(List.LATER_TABLES, 1, aside.stream)
+        render_list(List.TWO_TABLED, aside.stream)
+        render_list(List.TWO, beside.stream)
+        beside.wait_for(made)
+        render_list(List.SHARPENED, beside.stream)
+    render_list(List.ONE, None)
+    wait_for(made, device)
+    render_list(List.ONE_TABLED, None)
+    beside.join()
+    aside.join()

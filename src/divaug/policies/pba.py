@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from divaug._checks import check_whole, read_data
+from divaug._checks import check_whole
+from divaug.operations.magnitude import read_data
 from divaug.policies.base import Policy, check_name
 from divaug.policies.levels import CIFAR_LEVELS
 from divaug.policies.table import MOST_OPERATIONS, Entry, Plan, Schedule, compile_table

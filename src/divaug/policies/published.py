@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from divaug._checks import check_number, check_whole, read_data
+from divaug._checks import check_number, check_whole
 from divaug._random import Stream
 from divaug._subpolicies import SubPolicies
-from divaug.operations.magnitude import NO_MAGNITUDE, read_ranges
+from divaug.operations.magnitude import NO_MAGNITUDE, read_data, read_ranges
 from divaug.policies.base import TablePolicy, check_name, settled
 from divaug.policies.levels import CIFAR_LEVELS, FAST_LEVELS, IMAGENET_LEVELS, LevelMap
 from divaug.policies.table import Entry, Partners

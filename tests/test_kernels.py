@@ -1,4 +1,4 @@
-"""The expansion kernels make what batched PyTorch makes, bit by bit, and nobody waits."""
+"""The kernels make and choose what batched PyTorch does, bit by bit, and never wait."""
 
 import os
 from dataclasses import replace
@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from divaug import DivAug, expand, kernels, operations, policies, replay, select
+from divaug._select import METHODS
 from divaug.default_augmentation import cifar10, imagenet
 from divaug.lab.bench.device import no_waits
 from tests.reference import kernel_cases
 from tests.reference.interpreter import run_interpreted
-from tests.reference.poison import PATTERN, poisoned_memory
+from tests.reference.poison import poisoned_memory
+from tests.test_selection import awkward, realistic
 
 pytest.importorskip("triton")
 
@@ -22,70 +24,77 @@ def test_equal_to_torch_in_the_interpreter():
     assert printed == ["compared", str(cases)]
 
 
+def test_selection_is_equal_to_torch_in_the_interpreter():
+    printed = run_interpreted("tests.reference.run_select_kernel")
+    assert printed == ["compared", "72"]
+
+
 def test_lists_hold_every_candidate_once_and_every_table_once():
     assert run_interpreted("tests.reference.run_list_kernel") == ["lists", "7"]
-
-
-def test_poison_reaches_every_layout():
-    with poisoned_memory():
-        plain = torch.empty(2, 3, 4, 5, dtype=torch.uint8)
-        last = torch.empty((2, 3, 4, 5), dtype=torch.uint8, memory_format=torch.channels_last)
-        like = torch.empty_like(plain)
-    for tensor in (plain, last, like):
-        assert bool((tensor == PATTERN).all())
 
 
 class TestChoice:
     """One place chooses, and says why it cannot."""
 
-    cpu = torch.device("cpu")
+    cpu, cuda = torch.device("cpu"), torch.device("cuda")
 
     def test_cpu_tensors_take_the_batched_path(self):
         assert not kernels.use_triton(None, self.cpu)
 
-    def test_forced_triton_without_a_gpu_says_why(self):
-        with pytest.raises(ValueError, match="cannot run here: the tensors are on cpu"):
-            expand(torch.zeros(1, 3, 4, 4, dtype=torch.uint8), 2, backend="triton")
-
-    def test_unknown_backend_lists_the_known(self):
-        with pytest.raises(ValueError, match=r"one of \('torch', 'triton'\) or None, got 'cuda'"):
-            kernels.use_triton("cuda", self.cpu)
+    @pytest.mark.parametrize(
+        ("run", "message"),
+        [
+            (lambda: expand(torch.zeros(1, 3, 4, 4).byte(), 2, backend="triton"),
+             "cannot run here: the tensors are on cpu"),
+            (lambda: kernels.use_triton("cuda", torch.device("cpu")),
+             r"one of \('torch', 'triton'\) or None, got 'cuda'"),
+            (lambda: select(torch.full((1, 3, 2), 0.5), 2, "exact", backend="triton"),
+             '"exact" has no kernel'),
+        ],
+    )  # fmt: skip
+    def test_what_cannot_run_says_why(self, run, message):
+        with pytest.raises(ValueError, match=message):
+            run()
 
     def test_missing_triton_is_named(self, monkeypatch):
         monkeypatch.setattr(kernels, "_installed", lambda: False)
-        assert not kernels.use_triton(None, torch.device("cuda"))
+        assert not kernels.use_triton(None, self.cuda)
         with pytest.raises(ValueError, match="Triton is not installed"):
-            kernels.use_triton("triton", torch.device("cuda"))
+            kernels.use_triton("triton", self.cuda)
 
     def test_operations_of_ones_own_have_no_kernel(self):
-        lacking = kernels.without_kernel((*operations.OPERATIONS, "Mirror"))
-        assert not kernels.use_triton(None, torch.device("cuda"), lacking)
-        with pytest.raises(ValueError, match=r"operations of your own \(Mirror\)"):
-            kernels.use_triton("triton", torch.device("cuda"), lacking)
-
-    def test_the_kernels_know_the_sixteen_operations(self):
-        assert kernels.KERNEL_OPERATIONS == operations.OPERATIONS
-
-    def test_another_table_of_operations_is_not_theirs(self):
         assert kernels.without_kernel(operations.OPERATIONS) is None
         assert "no kernel" in kernels.without_kernel(("Invert",))
-        assert "(Mirror)" in kernels.without_kernel((*operations.OPERATIONS, "Mirror"))
+        lacking = kernels.without_kernel((*operations.OPERATIONS, "Mirror"))
+        assert not kernels.use_triton(None, self.cuda, lacking)
+        with pytest.raises(ValueError, match=r"operations of your own \(Mirror\)"):
+            kernels.use_triton("triton", self.cuda, lacking)
 
     def test_only_compiled_kernels_for_nvidia_speak_its_assembly(self, monkeypatch):
-        cuda = torch.device("cuda")
         monkeypatch.delenv("TRITON_INTERPRET", raising=False)
         monkeypatch.setattr(torch.version, "hip", None)
-        assert kernels.has_shared_atomics(cuda)
+        assert kernels.has_shared_atomics(self.cuda)
         assert not kernels.has_shared_atomics(self.cpu)
         monkeypatch.setenv("TRITON_INTERPRET", "1")
-        assert not kernels.has_shared_atomics(cuda)
+        assert not kernels.has_shared_atomics(self.cuda)
         monkeypatch.delenv("TRITON_INTERPRET")
         monkeypatch.setattr(torch.version, "hip", "7.0")
-        assert not kernels.has_shared_atomics(cuda)
+        assert not kernels.has_shared_atomics(self.cuda)
 
-    def test_exact_selection_has_no_kernel(self):
-        with pytest.raises(ValueError, match='"exact" has no kernel'):
-            select(torch.full((1, 3, 2), 0.5), 2, "exact", backend="triton")
+
+@pytest.mark.parametrize(
+    ("start", "shape", "copied"),
+    [(0, (1, 1, 4, 8), False), (1, (1, 1, 4, 8), True), (1, (1, 1, 4, 7), False)],
+)
+def test_images_that_are_read_by_words_begin_at_one(start, shape, copied):
+    from divaug.kernels.plan import _at_a_word
+
+    room = torch.arange(64, dtype=torch.uint8)
+    images = room[start : start + shape[2] * shape[3]].view(shape)
+    found = _at_a_word(images)
+    assert (found is not images) == copied
+    assert torch.equal(found, images)
+    assert found.data_ptr() % 4 == 0 or shape[3] % 4
 
 
 @pytest.mark.gpu
@@ -219,22 +228,15 @@ class TestOnTheDevice:
         assert torch.equal(found, expand(images.clone(), 8, None, cifar10(), 3)[0])
 
 
-class TestAddresses:
-    """Where words are read, images must begin at one; a copy is made only then."""
-
-    room = torch.arange(64, dtype=torch.uint8)
-
-    def test_a_word_between_two_words_is_copied(self):
-        from divaug.kernels.plan import _at_a_word
-
-        images = self.room[1:33].view(1, 1, 4, 8)
-        found = _at_a_word(images)
-        assert found.data_ptr() % 4 == 0
-        assert torch.equal(found, images)
-
-    @pytest.mark.parametrize(("start", "shape"), [(0, (1, 1, 4, 8)), (1, (1, 1, 4, 7))])
-    def test_nothing_else_is(self, start, shape):
-        from divaug.kernels.plan import _at_a_word
-
-        images = self.room[start : start + shape[2] * shape[3]].view(shape)
-        assert _at_a_word(images) is images
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", [m for m, rule in METHODS.items() if rule.kernel is not None])
+@pytest.mark.parametrize("make", [realistic, awkward])
+@pytest.mark.parametrize(
+    ("E", "S", "D"), [(1, 1, 2), (5, 3, 7), (8, 4, 10), (8, 4, 1000), (64, 9, 3)]
+)
+def test_selection_is_equal_to_torch_on_the_device(method, make, E, S, D):
+    probs = make(500, E, D)
+    expected = select(probs, S, method=method, seed=4, step=6)
+    for backend in ("torch", "triton"):
+        found = select(probs.cuda(), S, method=method, seed=4, step=6, backend=backend)
+        assert torch.equal(found.cpu(), expected)

@@ -151,22 +151,3 @@ def test_a_chance_of_mirroring_is_a_fraction_to_the_kernel(monkeypatch):
         stream = Stream(0, 0, torch.arange(2))
         draw_kernels(stream, 2, (8, 8), None, Partners(2, None), None, (0, chance, (8, 8)))
     assert [type(numbers[-1]) for numbers in chances] == [float, float]
-
-
-def test_sizes_and_settings_that_differ_have_launchers_of_their_own():
-    pytest.importorskip("triton")
-    from divaug.kernels.plan import Share, _Finish, _renderer, _Sizes
-
-    sizes, share, finish = _Sizes(8, 32, 32, 3, 2), Share(1, 64, 2), _Finish(True, 4, 16, False)
-    base = (sizes, 2, share, finish, True, False, False)
-    assert _renderer(*base) is _renderer(*base)
-    others = [
-        (sizes._replace(W=33), 2, share, finish, True, False, False),
-        (sizes, 1, share, finish, True, False, False),
-        (sizes, 2, share._replace(registers=80), finish, True, False, False),
-        (sizes, 2, share, finish._replace(channels_last=True), True, False, False),
-        (sizes, 2, share, finish, False, False, False),
-        (sizes, 2, share, finish, True, True, False),
-        (sizes, 2, share, finish, True, False, True),
-    ]
-    assert len({id(_renderer(*one)) for one in (base, *others)}) == 8
