@@ -22,8 +22,8 @@ from divaug.lab.cli import app, bench, run
 from divaug.lab.cli import console as console_module
 from divaug.lab.cli.options import parse_size, prepare_file
 from divaug.lab.train.files import WriteError, replace_text
-from divaug.operations.further import EVERY
 from divaug.operations.magnitude import argument, spaces
+from divaug.operations.table import EVERY
 
 
 def call(*words):

@@ -107,6 +107,7 @@ def arguments(name: str, height: int, width: int) -> list[float | None]:
     return list(table.get(name, factor))
 
 
+WHOLE = {"Posterize": (1, 9), "SolarizeAdd": (0, 256)}
 _RANGES = {
     "CropBilinear": (0, 16),
     "Rotate": (-360, 360),
@@ -121,8 +122,8 @@ def random_arguments(
     """`count` arguments, float64, drawn evenly from the operation's range."""
     if name in WITHOUT_ARGUMENT:
         return torch.zeros(count, dtype=torch.float64)
-    if name == "Posterize":
-        return torch.randint(1, 9, (count,), generator=g).double()
+    if name in WHOLE:
+        return torch.randint(*WHOLE[name], (count,), generator=g).double()
     named = {
         "ShearX": (-2, 2),
         "ShearY": (-2, 2),
