@@ -62,20 +62,21 @@ def _examine(
 
     if results is None:
         return examine_run(run, data=data, images=images, device=device, say=_say)
-    from divaug.lab.reproduce.examination import examination, refuse_fewer
-    from divaug.lab.reproduce.store import read_store, save
+    from divaug.lab.reproduce.jobs import examination, read_store
+    from divaug.lab.reproduce.queue import fingerprints
     from divaug.lab.reproduce.work import Shelf
+    from divaug.lab.results import save
 
     opened, store = open_run(run), read_store(results)
     if data is None and opened.trained_on is not None:
         own = opened.trained_on.existing_path()
         data = Path(own) if own else None
     # As `reproduce` reads it, so that the record is known to be of the same data as its others.
-    found, about = Shelf(data, store.fingerprints(), _say).get(opened.recipe)
-    refuse_fewer(store, opened, images or about["train_images"])
-    record = examination(opened, found, about, images=images, device=device, say=_say)
+    known = fingerprints(store)
+    found, about = Shelf(data, known, _say).get(opened.recipe)
+    values, record = examination(opened, found, about, images=images, device=device, say=_say)
     _say(f"wrote {save(results, record)}")
-    return record.values
+    return values
 
 
 def _candidates(found: "Examination") -> Table:

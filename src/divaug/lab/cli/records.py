@@ -22,14 +22,14 @@ def why_nothing(source: Path, wanted: str) -> str:
         source: the folder.
         wanted: what its records should be of.
     """
-    from divaug.lab.reproduce import read_store
+    from divaug.lab.results import load
 
-    store = read_store(source)
-    if store.empty:
+    records = load(source)
+    if records.empty:
         return (
             f"--from must be a folder of records, and {str(source)!r} has none: they are looked "
-            "for as runs/*.jsonl, measurements/*.json, examinations/*.json and costs/*.json in it, "
+            "for as *.jsonl in runs/, measurements/, examinations/ and costs/ in it, "
             "where `divaug reproduce --results FOLDER` writes them."
         )
-    there = store.describe() or "timings, measurements and examinations alone"
+    there = records.describe() or "timings, measurements and examinations alone"
     return f"no record in {str(source)!r} is of {wanted}; there are: {there}."

@@ -29,7 +29,7 @@ def report(
         Path | None,
         typer.Option(
             "--from",
-            help="A folder of records: write the tables, figures and pages of every target into "
+            help="A folder of records: write the tables and figures of every target into "
             "it; nothing else is written.",
         ),
     ] = None,
@@ -51,7 +51,7 @@ def report(
 
 
 def _report_records(source: Path) -> None:
-    from divaug.lab.reproduce import redraw_all
+    from divaug.lab.results import redraw_all
 
     check_folder(source)
     written = redraw_all(source)

@@ -1,17 +1,18 @@
 """`divaug reproduce`: a table or figure of the paper, from its runs to its page."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from divaug.lab.cli.console import show
-from divaug.lab.cli.options import Changes, Device, goes_with, goes_without
+from divaug.lab.cli.options import Changes, Device, goes_without
 from divaug.lab.cli.records import check_folder, why_nothing
 
 if TYPE_CHECKING:
-    from divaug.lab.reproduce import Reproduced
+    from divaug.lab.results import Outcome
 
 __all__ = ["reproduce"]
 
@@ -46,13 +47,7 @@ def reproduce(
             "what they lack.",
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only list the jobs, with an estimate of time.")
-    ] = False,
-    machine: Annotated[
-        str | None,
-        typer.Option(help='With --dry-run: the machine to estimate for, like "NVIDIA H200".'),
-    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the jobs.")] = False,
     row: Annotated[
         list[str] | None,
         typer.Option(
@@ -98,55 +93,50 @@ def reproduce(
     Finished runs are found again and not repeated; an interrupted list goes on where it stopped.
     Exit code 75: the time was up, give the command again.
     """
+    _check(context, source, dry_run=dry_run)
+    cells = (tuple(row or ()), tuple(method or ()), epochs, scale, tuple(changes or ()))
+    if source is not None and not dry_run:
+        from divaug.lab.results import Selection, redraw
+
+        outcome, files = redraw(target, Selection(*cells), source, out)
+        if outcome.empty:
+            raise ValueError(why_nothing(source, f"{target} in this setting"))
+        _show(outcome, files)
+        return
     from divaug.lab import reproduce as reproduction
 
-    _check(context, source, dry_run=dry_run)
     until = None if minutes is None else time.time() + 60 * minutes
-    options = reproduction.Options(
-        tuple(row or ()), tuple(method or ()), seeds, epochs, scale, tuple(changes or ())
-    )
+    options = reproduction.Options(*cells, seeds)
     work = reproduction.Work(
         runs, source or results, data, device, eager, until, jobs, keep_networks=networks
     )
     if dry_run:
-        show(reproduction.list_target(target, options, work, machine))
+        show(reproduction.list_target(target, options, work))
         return
-    if source is not None:
-        outcome, files = reproduction.redraw(target, options, source, out)
-        if outcome.empty:
-            raise ValueError(why_nothing(source, f"{target} in this setting"))
-        _finish(reproduction.Reproduced(outcome, files=files))
-        return
-    _finish(reproduction.reproduce(target, options, work, out, typer.echo))
+    done = reproduction.reproduce(target, options, work, out, typer.echo)
+    _show(done.outcome, done.files)
+    if done.tally.end is not reproduction.End.FINISHED:
+        typer.echo(f"{done.tally.end.value}; give the same command again to go on")
+        raise typer.Exit(done.tally.end.code)
+    if failed := done.tally.failed:
+        named = "; ".join(f"{job}: {why}" for job, why in failed.items())
+        raise ValueError(f"{len(failed)} job{'s' * (len(failed) > 1)} failed: {named}")
 
 
 def _check(context: typer.Context, source: Path | None, *, dry_run: bool) -> None:
     """Refuse options at odds; a list of jobs takes all that running them takes."""
-    if not dry_run:
-        goes_with(context, "--dry-run", ["machine"])
     if source is not None:
         goes_without(context, "--from", ["results", *(() if dry_run else _OF_RUNNING)])
         check_folder(source)
 
 
-def _finish(done: "Reproduced") -> None:
-    from divaug.lab.reproduce.work import End
-    from divaug.lab.reproduce.writing import main_sheets
-    from divaug.lab.train.progress import counted
-
-    if done.outcome.empty:
+def _show(outcome: "Outcome", files: Sequence[Path]) -> None:
+    if outcome.empty:
         typer.echo("nothing to show yet: no job of this list has finished")
-    else:
-        for sentence in done.outcome.sentences:
-            typer.echo(f"{sentence}\n")
-        for sheet in main_sheets(done.outcome):
-            show(sheet.table())
-            typer.echo()
-    if done.files:
-        typer.echo(f"wrote {len(done.files)} files to {done.files[0].parent}")
-    if done.tally.end is not End.FINISHED:
-        typer.echo(f"{done.tally.end.value}; give the same command again to go on")
-        raise typer.Exit(done.tally.end.code)
-    if done.tally.failed:
-        named = "; ".join(f"{job}: {why}" for job, why in done.tally.failed.items())
-        raise ValueError(f"{counted(len(done.tally.failed), 'job')} failed: {named}")
+        return
+    for sentence in outcome.sentences:
+        typer.echo(f"{sentence}\n")
+    for table in outcome.tables:
+        show(table)
+        typer.echo()
+    typer.echo(f"wrote {len(files)} files to {files[0].parent}")

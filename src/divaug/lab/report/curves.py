@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from divaug.lab.plotting import draw_axes
 from divaug.lab.report.labels import labels_of
-from divaug.lab.report.plots import Picture, draw_axes, finish, styles_of
+from divaug.lab.report.plots import Picture, finish, styles_of
 from divaug.lab.report.reading import RunRecord
 
 __all__ = ["draw_curves", "points_of"]

@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.ticker import MaxNLocator
 
+from divaug.lab.plotting import draw_axes
 from divaug.lab.report.lines import Kept
-from divaug.lab.report.plots import Picture, draw_axes, finish
+from divaug.lab.report.plots import Picture, finish
 from divaug.lab.report.reading import RunRecord
 
 __all__ = ["draw_operations", "mean_probabilities", "shares"]

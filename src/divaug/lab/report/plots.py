@@ -1,36 +1,22 @@
-"""What all drawn figures share: size, type, colours, and how they get into a page.
-
-Figures are made as objects of their own; nothing of matplotlib's global state is read or changed
-but its defaults.
-"""
+"""Figures and pictures inside a page."""
 
 import base64
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
+from divaug.lab.plotting import COLORS, STYLES
+
 __all__ = [
-    "COLORS",
-    "INK",
-    "SOFT",
-    "STYLES",
     "Picture",
-    "draw_axes",
     "finish",
     "of_picture",
     "styles_of",
 ]
 
-#: Okabe and Ito's colours, told apart with any kind of colour vision; without yellow and black.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-STYLES = ("-", "--", "-.", ":")
-#: The colour of text, and that of what stands back behind it.
-INK, SOFT = "#20242c", "#5b6270"
-_GRID = "#e3e6eb"
 _DPI = 180
 
 
@@ -69,22 +55,6 @@ def styles_of(groups: Sequence[str]) -> list[tuple[str, str]]:
         styles.append((COLORS[order[group] % len(COLORS)], STYLES[place % len(STYLES)]))
         members[group] += 1
     return styles
-
-
-def draw_axes(x: str, y: str, height: float = 3.0) -> tuple[Figure, Axes]:
-    """A figure with one pair of labelled axes."""
-    figure = Figure(figsize=(5.0, height), layout="constrained", facecolor="white")
-    axes = figure.add_subplot()
-    axes.set_xlabel(x, color=SOFT)
-    axes.set_ylabel(y, color=SOFT)
-    axes.tick_params(colors=INK, labelsize=9, length=3, color=SOFT)
-    axes.grid(color=_GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(SOFT)
-    return figure, axes
 
 
 def finish(figure: Figure, title: str, alt: str) -> Picture:

@@ -6,7 +6,7 @@ from pathlib import Path
 from divaug.lab.datasets import Dataset
 from divaug.lab.report.reading import read_runs
 from divaug.lab.report.seeds import seeds_table
-from divaug.lab.report.table import runs_table, to_csv, to_markdown
+from divaug.lab.report.table import runs_table, to_csv
 from divaug.lab.tables import Table
 from divaug.lab.train.files import replace_text, writing
 
@@ -58,7 +58,7 @@ def write_report(
     texts = {Path(out): render(records, data, summary)}
     if markdown is not None:
         tables = [table for table in (runs_table(records), seeds_table(records)) if table]
-        texts[Path(markdown)] = "\n\n".join(to_markdown(table) for table in tables) + "\n"
+        texts[Path(markdown)] = "\n\n".join(table.to_markdown() for table in tables) + "\n"
     if csv is not None:
         texts[Path(csv)] = to_csv(records)
     for path, text in texts.items():

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from divaug.lab.report.reading import RunRecord
-from divaug.lab.report.table import MISSING, duration
-from divaug.lab.tables import Table
+from divaug.lab.report.table import MISSING
+from divaug.lab.tables import Table, duration
 from divaug.lab.train.places import HARMLESS
 
 __all__ = ["mean_and_deviation", "seeds_table"]

@@ -4,34 +4,19 @@ import csv
 import io
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from divaug.lab.checkout import shortened
 from divaug.lab.report.reading import RunRecord
-from divaug.lab.tables import Table
+from divaug.lab.tables import Table, duration
 
-__all__ = ["MISSING", "duration", "runs_table", "to_csv", "to_markdown"]
+__all__ = ["MISSING", "runs_table", "to_csv"]
 
 Value: TypeAlias = str | int | float
 
 #: Stands where a run has no such number.
 MISSING = "–"
-
-
-def duration(seconds: float) -> str:
-    """A time as people say it.
-
-    Example:
-        >>> duration(7.25), duration(75), duration(3 * 3600 + 120)
-        ('7.2 s', '1 min 15 s', '3 h 02 min')
-    """
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
 def _percent(value: float) -> str:
@@ -141,14 +126,3 @@ def to_csv(runs: Sequence[RunRecord]) -> str:
 def _csv_name(name: str) -> str:
     special = {"time": "seconds"}
     return special.get(name, name.replace("VD", "variance diversity").replace(" ", "_"))
-
-
-def to_markdown(table: Table) -> str:
-    """A table as Markdown in which no cell can end its row or become markup."""
-    safe = tuple(tuple(_markdown(cell) for cell in row) for row in table.rows)
-    return replace(table, rows=safe).to_markdown()
-
-
-def _markdown(text: str) -> str:
-    escaped = "".join(f"\\{c}" if c in r"\`*_[]|!" else c for c in " ".join(text.split()))
-    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
