@@ -19,8 +19,8 @@ from divaug.lab.cli.operations import magnitude_table
 from divaug.lab.cli.options import parse_size, show
 from divaug.lab.tables import BEHIND, Table
 from divaug.lab.train.files import WriteError, replace_text
-from divaug.operations.further import EVERY
 from divaug.operations.magnitude import argument, spaces
+from divaug.operations.table import EVERY
 
 
 def call(*words):

@@ -18,7 +18,7 @@ import pytest
 import torch
 from PIL import Image
 
-from divaug.diversity import variance_diversity
+from divaug._diversity import variance_diversity
 from divaug.lab.cli import run as command
 from divaug.lab.report import read_run, write_report
 from divaug.lab.report.drawing import shares

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from divaug.extras import INSTALL
+from divaug._names import INSTALL
 
 __all__ = ["main"]
 

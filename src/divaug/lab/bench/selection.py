@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from divaug import select, variance_diversity
+from divaug._select import METHODS
 from divaug.lab.bench import device
 from divaug.lab.bench.harness import environment, median_seconds, place, progress
 from divaug.lab.tables import Table
-from divaug.selection import METHODS
 
 __all__ = [
     "DEVICE_KIND",

@@ -20,6 +20,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from divaug import DivAug, Views, score, select
+from divaug._score import logits_of
+from divaug._select import METHODS
 from divaug.lab.bench.device import WARM_UP, in_turns, milliseconds, stretches
 from divaug.lab.bench.expansion import STEP_SHAPES, verify
 from divaug.lab.bench.harness import place
@@ -36,8 +38,6 @@ from divaug.lab.train.mixture import MixedBatch, Role
 from divaug.lab.train.semi_step import SemiStep
 from divaug.lab.train.step import Step, TrainingStep
 from divaug.objectives import OBJECTIVES
-from divaug.scoring import logits_of
-from divaug.selection import METHODS
 
 __all__ = [
     "KIND",

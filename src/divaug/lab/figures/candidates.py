@@ -10,8 +10,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from divaug import DivAug, SubPolicies, expand, replay, variance_diversity
+from divaug._diversity import kept_by_chance
 from divaug.default_augmentation import plain
-from divaug.diversity import kept_by_chance
 from divaug.lab.datasets import Dataset
 from divaug.lab.figures.canvas import INK, PAPER, SOFT, Page, fit_square
 from divaug.lab.methods import RULES
