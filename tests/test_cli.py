@@ -22,8 +22,8 @@ from divaug.lab.cli import app, bench, run
 from divaug.lab.cli import console as console_module
 from divaug.lab.cli.options import parse_size, prepare_file
 from divaug.lab.train.files import WriteError, replace_text
-from divaug.operations.further import EVERY
 from divaug.operations.magnitude import argument, spaces
+from divaug.operations.table import EVERY
 
 
 def call(*words):
@@ -170,7 +170,7 @@ BAD = [
     (("preview", "{tmp}/none.png"), "no such file"),
     (("preview", "{tmp}"), "is a folder"),
     (("preview", "{tmp}/text.png"), "must be a readable image"),
-    (("preview", "{tmp}/half.png"), "damaged"),
+    (("preview", "{tmp}/half.png"), "truncated"),
     (("preview", "{photo}", "--out", "{tmp}/a.xyz"), ".png"),
     (("preview", "{photo}", "--out", "{tmp}/text.png/a.png"), "text.png"),
     (("preview", "{photo}", "--magnitudes", "1"), "[2, 21]"),

@@ -12,7 +12,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from divaug.expansion import expand
+from divaug._expand import expand
+from divaug._select import METHODS, select
 from divaug.lab import models, ways
 from divaug.lab.choices import SETTLED
 from divaug.lab.cli import app
@@ -26,7 +27,6 @@ from divaug.lab.train.opening import open_run
 from divaug.lab.train.progress import Silent
 from divaug.lab.ways import BATCH, JUDGE, WAYS
 from divaug.policies import Uniform
-from divaug.selection import METHODS, select
 from tests.training_helpers import toy_data, toy_recipe
 
 CPU = torch.device("cpu")

@@ -16,7 +16,7 @@ import pytest
 import torch
 from PIL import Image
 
-from divaug.diversity import variance_diversity
+from divaug._diversity import variance_diversity
 from divaug.lab import datasets
 from divaug.lab.cli import run as command
 from divaug.lab.datasets import Dataset

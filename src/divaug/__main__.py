@@ -4,7 +4,7 @@ import importlib.util
 import os
 import sys
 
-from divaug.extras import INSTALL
+from divaug._names import INSTALL
 
 __all__ = ["main"]
 

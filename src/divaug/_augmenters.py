@@ -5,15 +5,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from divaug._base import Drawing, Expansion, repeat_labels
-from divaug.checks import check_whole
-from divaug.compilation import outside_graphs
+from divaug._base import Augmenter, Expansion, repeat_labels
+from divaug._checks import check_whole, outside_graphs
+from divaug._names import unknown_name
+from divaug._score import check_model, dtype_of, score
+from divaug._select import MAX_CANDIDATES, METHODS, select
+from divaug._subpolicies import SubPolicies
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.names import unknown_name
 from divaug.policies import Identity, Policy, Uniform
-from divaug.scoring import check_model, dtype_of, score
-from divaug.selection import MAX_CANDIDATES, METHODS, select
-from divaug.subpolicies import SubPolicies
 
 __all__ = ["DivAug", "Explanation", "Views"]
 
@@ -35,7 +34,7 @@ class Explanation:
     chosen: Tensor
 
 
-class DivAug(Drawing):
+class DivAug(Augmenter):
     """Augmentation that follows the model.
 
     For each image it draws E sub-policies, asks the model for its predictions, keeps the S
@@ -141,20 +140,7 @@ class DivAug(Drawing):
         index: Tensor | None = None,
         epoch: int | Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Augment a batch.
-
-        Args:
-            images: uint8 `[B,C,H,W]`.
-            labels: hard `[B]`, soft `[B,D]`, or None; never changed, only repeated.
-            index: int64 `[B]`, the samples' numbers in their dataset: with it a sample's
-                augmentation depends neither on its place in the batch nor on the number of
-                processes.
-            epoch: for policies that follow a schedule.
-
-        Returns:
-            Images `[B·S,C,H,W]` and labels `[B·S,…]`, image-major: the S views of the first image,
-            then those of the second.
-        """
+        """Augment a batch; see `Augmenter.__call__`."""
         repeated = repeat_labels(labels, images, self.num_selected)
         scoring = METHODS[self.method].needs_probs
         candidates, subpolicies, probs, chosen = self._choose(images, index, epoch, scoring)
@@ -204,19 +190,18 @@ class DivAug(Drawing):
         return candidates, subpolicies, probs, chosen
 
 
-class Views(Drawing):
+class Views(Augmenter):
     """One or more augmented views of every image, drawn from a policy without asking a model.
 
     Args:
-        policy: what sub-policies are drawn from; None for none, the default augmentation alone.
-        default: the default augmentation; None for bytes scaled to [0, 1].
+        policy: what sub-policies are drawn from; None for the default augmentation alone.
+        default: the default augmentation, like the rest as for `DivAug`.
         num_views: views of each image.
-        seed: decides every draw, together with the step and the samples' numbers.
-        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from, row i the sample of
-            number i; None for the batch.
-        dtype: of the images returned; float32 unless given.
-        channels_last: whether to return images with their channels last.
-        backend: "torch" or "triton" to force one; None to choose.
+        seed: see `DivAug`.
+        pool: see `DivAug`.
+        dtype: of the images returned; None for float32.
+        channels_last: see `DivAug`.
+        backend: see `DivAug`.
 
     Example:
         >>> from divaug import default_augmentation, policies
@@ -267,7 +252,7 @@ class Views(Drawing):
         index: Tensor | None = None,
         epoch: int | Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Augment a batch; see `DivAug.__call__`."""
+        """Augment a batch; see `Augmenter.__call__`."""
         repeated = repeat_labels(labels, images, self.views)
         candidates, subpolicies = self._candidates(images, index, epoch, torch.float32)
         self._finish(images, subpolicies)

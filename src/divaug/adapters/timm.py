@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from divaug.extras import require
+from divaug._names import require
 
 require("timm", "divaug.adapters.timm", "timm")
 

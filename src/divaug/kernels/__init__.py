@@ -7,6 +7,8 @@ from functools import lru_cache
 
 import torch
 
+from divaug.operations.table import OPERATIONS
+
 __all__ = [
     "BACKENDS",
     "KERNEL_OPERATIONS",
@@ -18,11 +20,7 @@ __all__ = [
 
 BACKENDS = ("torch", "triton")
 #: The operations that the kernels know, in the order of the ids they know them by.
-KERNEL_OPERATIONS = (
-    "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "AutoContrast", "Invert", "Equalize",
-    "Solarize", "Posterize", "Contrast", "Color", "Brightness", "Sharpness", "Cutout",
-    "SamplePairing",
-)  # fmt: skip
+KERNEL_OPERATIONS = OPERATIONS
 
 
 def without_kernel(names: Sequence[str]) -> str | None:

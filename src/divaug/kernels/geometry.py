@@ -1,12 +1,23 @@
-"""Where pixels are and where operations take them from: tiles, affine maps in fixed point."""
+"""Ids of operations, places of pixels, and the affine maps that move them in fixed point."""
 
 import triton
 import triton.language as tl
 
-from divaug.kernels.ids import ROTATE, SHEAR_X, SHEAR_Y, TRANSLATE_X, TRANSLATE_Y
 from divaug.operations import geometry
+from divaug.operations.table import OPERATIONS
 
-__all__ = ["moved", "moves", "place", "plan", "within"]
+
+def _id(name: str) -> tl.constexpr:
+    return tl.constexpr(OPERATIONS.index(name))
+
+
+SHEAR_X, SHEAR_Y = _id("ShearX"), _id("ShearY")
+TRANSLATE_X, TRANSLATE_Y, ROTATE = _id("TranslateX"), _id("TranslateY"), _id("Rotate")
+AUTOCONTRAST, INVERT, EQUALIZE = _id("AutoContrast"), _id("Invert"), _id("Equalize")
+SOLARIZE, POSTERIZE = _id("Solarize"), _id("Posterize")
+CONTRAST, COLOR = _id("Contrast"), _id("Color")
+BRIGHTNESS, SHARPNESS = _id("Brightness"), _id("Sharpness")
+CUTOUT, SAMPLE_PAIRING = _id("Cutout"), _id("SamplePairing")
 
 SIN_TERMS, COS_TERMS = tl.constexpr(geometry.SIN_TERMS), tl.constexpr(geometry.COS_TERMS)
 

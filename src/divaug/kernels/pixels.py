@@ -10,8 +10,7 @@ A pixel is one integer: its three bytes side by side, red lowest. Most operation
 import triton
 import triton.language as tl
 
-from divaug.kernels.geometry import moved, moves, within
-from divaug.kernels.ids import (
+from divaug.kernels.geometry import (
     AUTOCONTRAST,
     BRIGHTNESS,
     COLOR,
@@ -23,24 +22,16 @@ from divaug.kernels.ids import (
     SAMPLE_PAIRING,
     SHARPNESS,
     SOLARIZE,
+    moved,
+    moves,
+    within,
 )
 from divaug.kernels.quads import original_quads, smoothed, smoothed_quads
-from divaug.operations import blending
-from divaug.operations.occlusion import FILL_GREY, FILL_RGB
-
-__all__ = [
-    "after_first",
-    "after_second",
-    "blend",
-    "channel",
-    "luma",
-    "original",
-    "pixels_at",
-    "tabled",
-]
+from divaug.operations import color
+from divaug.operations.cutout import FILL_GREY, FILL_RGB
 
 FILL = tl.constexpr(FILL_RGB[0] | FILL_RGB[1] << 8 | FILL_RGB[2] << 16)
-LUMA = tl.constexpr(blending.LUMA)
+LUMA = tl.constexpr(color.LUMA)
 FILL_L = tl.constexpr(FILL_GREY[0])
 
 

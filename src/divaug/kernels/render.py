@@ -4,9 +4,9 @@ import triton
 import triton.language as tl
 
 from divaug.kernels.geometry import place
+from divaug.kernels.lookup_tables import slot_of, tables_of
 from divaug.kernels.pixels import after_first, after_second, channel, original
 from divaug.kernels.quads import split
-from divaug.kernels.statistics import slot_of, tables_of
 
 __all__ = ["render_kernel"]
 

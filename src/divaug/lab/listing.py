@@ -1,8 +1,8 @@
 """The magnitudes of a space as a table for people."""
 
 from divaug.lab.tables import Table
-from divaug.operations.further import EVERY
 from divaug.operations.magnitude import argument, space_of
+from divaug.operations.table import EVERY
 
 __all__ = ["MAGNITUDES", "magnitude_table"]
 

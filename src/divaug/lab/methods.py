@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from divaug import DivAug, Views
 from divaug._base import Augmenter, check_batch, check_size
+from divaug._names import unknown_name
 from divaug.default_augmentation import DefaultAugmentation, plain
 from divaug.lab.datasets import DATASETS
-from divaug.names import unknown_name
 from divaug.policies import (
     PBA,
     AutoAugment,

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from divaug._expand import expand
 from divaug.default_augmentation import cifar10
-from divaug.expansion import expand
 from divaug.lab.bench import clocks, device
 from divaug.lab.bench import rivals as alternatives
 from divaug.lab.bench.harness import environment, place, progress

@@ -7,6 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from divaug._expand import replay
+from divaug._random import Purpose, Stream
+from divaug._subpolicies import SubPolicies
 from divaug.lab.bench import pillow_loop, torchvision_loop
 from divaug.lab.bench.harness import (
     environment,
@@ -18,11 +21,7 @@ from divaug.lab.bench.harness import (
 from divaug.lab.figures.canvas import resize, to_picture
 from divaug.lab.figures.scene import DAY, NIGHT, scene
 from divaug.operations import OPERATIONS
-from divaug.policies import Listed, Policy, Uniform
-from divaug.policies.table import Partners
-from divaug.randomness import Purpose, Stream
-from divaug.replaying import replay
-from divaug.subpolicies import SubPolicies
+from divaug.policies import Listed, Partners, Policy, Uniform
 
 __all__ = ["CASES", "KIND", "MEMORY_LIMIT", "Case", "measure"]
 

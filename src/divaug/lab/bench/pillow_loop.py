@@ -8,9 +8,9 @@ import torch
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 from torch import Tensor
 
+from divaug._subpolicies import SubPolicies
 from divaug.lab.figures.canvas import to_picture, to_tensor
-from divaug.operations.occlusion import FILL_GREY, FILL_RGB
-from divaug.subpolicies import SubPolicies
+from divaug.operations.cutout import FILL_GREY, FILL_RGB
 
 __all__ = ["PILLOW", "Step", "apply_loop", "batch_loop", "steps_of"]
 

@@ -7,10 +7,10 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
+from divaug._subpolicies import Placement
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.lab.bench.pillow_loop import Step, apply_loop
 from divaug.lab.figures.canvas import to_picture, to_tensor
-from divaug.subpolicies import Placement
 
 __all__ = ["Finish", "finish_loop", "finishes_of"]
 

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from divaug._expand import expand
 from divaug.default_augmentation import cifar10
-from divaug.expansion import expand
 from divaug.lab.bench import clocks
 from divaug.lab.bench.harness import environment, median_seconds
 from divaug.lab.bench.operations import Case, Work

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from divaug.diversity import variance_diversity
+from divaug._diversity import variance_diversity
+from divaug._random import Purpose, Stream, uniform
+from divaug._select import METHODS, select
 from divaug.lab.bench.harness import environment, median_seconds, place, progress
 from divaug.lab.tables import Table
-from divaug.randomness import Purpose, Stream, uniform
-from divaug.selection import METHODS, select
 
 __all__ = ["KIND", "measure", "quality_table", "realistic_probs", "table"]
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import torch
 
+from divaug._select import METHODS, select
 from divaug.lab.bench import clocks, device
 from divaug.lab.bench.harness import environment, place, progress
 from divaug.lab.bench.selection import realistic_probs
 from divaug.lab.tables import Table
-from divaug.selection import METHODS, select
 
 __all__ = ["KIND", "measure", "table"]
 

@@ -9,14 +9,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from divaug import DivAug, Views
+from divaug._score import logits_of, score
+from divaug._select import METHODS, select
 from divaug.lab.bench.clocks import stretches
 from divaug.lab.train.assembly import Parts
 from divaug.lab.train.feeds import Batch, Inputs
 from divaug.lab.train.hardware import Hardware
 from divaug.lab.train.mixture import MixedBatch
 from divaug.lab.train.step import Step, TrainingStep
-from divaug.scoring import logits_of, score
-from divaug.selection import METHODS, select
 
 __all__ = ["Works", "choosing", "feeding", "updating", "widening", "works_of"]
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from divaug.lab.bench.pillow_loop import Step
-from divaug.operations.occlusion import FILL_GREY, FILL_RGB
+from divaug.operations.cutout import FILL_GREY, FILL_RGB
 
 __all__ = ["batch_loop", "twins"]
 

@@ -121,10 +121,10 @@ def step(
     ] = "supervised",
 ) -> None:
     """The training step of recipes and its parts, each relative to the first recipe's."""
+    from divaug._names import unknown_name
     from divaug.lab import recipes
     from divaug.lab.bench import semi_step
     from divaug.lab.bench import step as benchmark
-    from divaug.names import unknown_name
     from divaug.objectives import OBJECTIVES
 
     if objective not in OBJECTIVES:

@@ -8,7 +8,7 @@ it is a bijection of the index, so keys never tie and sorting leaves nothing to 
 import torch
 from torch import Tensor
 
-from divaug.checks import check_whole, whole
+from divaug._checks import check_whole, whole
 
 _MASK = (1 << 64) - 1
 # Increment and multipliers of SplitMix64 (Steele, Lea and Flood, 2014); all odd, so each

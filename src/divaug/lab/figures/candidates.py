@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from PIL import Image
 from torch import Tensor
 
-from divaug.diversity import kept_by_chance, variance_diversity
+from divaug._diversity import kept_by_chance, variance_diversity
+from divaug._subpolicies import SubPolicies
 from divaug.lab.figures.canvas import INK, PAPER, SOFT, Page
-from divaug.subpolicies import SubPolicies
 
 __all__ = ["KEPT", "Chosen", "bar_scale", "draw_candidates"]
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from divaug.lab.figures.canvas import INK, SOFT, Page, fit, resize
 from divaug.lab.figures.scene import NIGHT, scene
 from divaug.operations import apply
-from divaug.operations.further import EVERY
 from divaug.operations.magnitude import argument, space_of
+from divaug.operations.table import EVERY
 
 __all__ = ["LONGEST", "draw_magnitudes", "signed_magnitudes"]
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from divaug._names import unknown_name
 from divaug.lab.recipes import Recipe
-from divaug.names import unknown_name
 
 __all__ = [
     "FEW_LABELS_BASE",

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from divaug._names import unknown_name
 from divaug.lab import recipes
 from divaug.lab.recipes import FAMILIES, LABELS, ROWS, Recipe
 from divaug.lab.reproduce.identity import NEUTRAL
 from divaug.lab.train.progress import counted
-from divaug.names import unknown_name
 
 __all__ = [
     "DEMO_ROW",

@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from divaug._score import logits_of
 from divaug._untouched import untouched
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.lab.datasets import Files, ImageStream
 from divaug.lab.train.distributed import Processes
 from divaug.lab.train.hardware import Hardware
-from divaug.scoring import logits_of
 
 __all__ = ["Scores", "TestFiles", "TestImages", "TestSet", "evaluate", "evaluate_unless", "prepare"]
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from divaug._names import unknown_name
 from divaug.lab.reproduce.targets import (
     affinity,
     choice,
@@ -16,7 +17,6 @@ from divaug.lab.reproduce.targets import (
     supervised,
 )
 from divaug.lab.reproduce.targets.base import Target
-from divaug.names import unknown_name
 
 __all__ = ["TARGETS", "Target", "target"]
 

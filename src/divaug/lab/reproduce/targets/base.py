@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from divaug._names import unknown_name
 from divaug.lab.recipes import Recipe
 from divaug.lab.reproduce.findings import Findings
 from divaug.lab.reproduce.jobs import Job, TrainJob
@@ -13,7 +14,6 @@ from divaug.lab.reproduce.outcomes import Outcome
 from divaug.lab.reproduce.records import RunRecord
 from divaug.lab.reproduce.store import Store
 from divaug.lab.reproduce.timing import this_setting
-from divaug.names import unknown_name
 
 __all__ = ["Plan", "Target", "cells", "exists", "measured_by", "once", "runs_behind"]
 

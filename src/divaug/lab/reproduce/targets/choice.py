@@ -18,7 +18,7 @@ from divaug.lab.ways import JUDGE
 
 __all__ = ["TARGET"]
 
-#: Rule in `divaug.selection` → the method that trains with it, in the order of the tables.
+#: Rule in `divaug._select` → the method that trains with it, in the order of the tables.
 _METHOD_OF = {
     "uniform": "random",
     "kmeans++": "divaug",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from divaug.diversity import kept_by_chance
+from divaug._diversity import kept_by_chance
 from divaug.lab.reproduce import paper
 from divaug.lab.reproduce.drawing import Line, lines, which_seed
 from divaug.lab.reproduce.findings import Findings
