@@ -13,16 +13,17 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
-from divaug.lab.bench import expansion, operations, selection, step
-from divaug.lab.bench.harness import read_result
-from divaug.lab.cli.operations import magnitude_table
 from divaug.lab.report.table import to_markdown
-from divaug.lab.reproduce import TARGETS, Options, read_store
 from divaug.lab.reproduce.durations import durations_sheet
-from divaug.lab.reproduce.options import PAPER_ROW
 from divaug.lab.reproduce.store import Store
 from divaug.lab.reproduce.targets.supervised import brief_sheet
 from divaug.lab.reproduce.writing import NOTHING, body
+
+from divaug.lab.bench import expansion, operations, selection, step
+from divaug.lab.bench.harness import read_result
+from divaug.lab.cli.operations import magnitude_table
+from divaug.lab.reproduce import TARGETS, Options, read_store
+from divaug.lab.reproduce.options import PAPER_ROW
 from divaug.lab.tables import Table
 
 ROOT = Path(__file__).resolve().parent.parent
