@@ -513,5 +513,5 @@ def test_what_made_the_views_needs_the_pool_that_they_were_paired_from(make):
     again = replay(IMAGES, kept, pool=pool).flatten(0, 1)
     assert torch.equal((views * 255).round().to(torch.uint8), again)
     before = kept.clone()
-    augment._last.subpolicies.argument.zero_()  # as a graph does that is replayed
+    augment._last[0].argument.zero_()  # as a graph does that is replayed
     assert kept.equal(before)
