@@ -170,7 +170,7 @@ BAD = [
     (("preview", "{tmp}/none.png"), "no such file"),
     (("preview", "{tmp}"), "is a folder"),
     (("preview", "{tmp}/text.png"), "must be a readable image"),
-    (("preview", "{tmp}/half.png"), "damaged"),
+    (("preview", "{tmp}/half.png"), "truncated"),
     (("preview", "{photo}", "--out", "{tmp}/a.xyz"), ".png"),
     (("preview", "{photo}", "--out", "{tmp}/text.png/a.png"), "text.png"),
     (("preview", "{photo}", "--magnitudes", "1"), "[2, 21]"),

@@ -47,7 +47,7 @@ class PBA(Policy):
         return MOST_OPERATIONS
 
     def segment_of_epoch(self) -> list[int]:
-        """The segment of every epoch of the (stretched) schedule."""
+        """Return the segment of every epoch of the (stretched) schedule."""
         schedule = read_data("pba.json")["schedules"][self.dataset]
         total = self.total_epochs or schedule["total_epochs"]
         segments = schedule["segments"]
@@ -56,7 +56,7 @@ class PBA(Policy):
         return stretched + [len(segments) - 1] * (total - len(stretched))
 
     def segments(self) -> list[list[Entry]]:
-        """The 30 entries of every segment."""
+        """Return the 30 entries of every segment."""
 
         def entry(operation: str, p: float, level: int) -> Entry:
             return Entry(operation, CIFAR_LEVELS[operation](level), (p, p), (level / 10,) * 2)

@@ -53,7 +53,7 @@ class AutoAugment(TablePolicy):
 
     @settled
     def rows(self) -> Sequence[Sequence[Entry]]:
-        """The sub-policies with AutoAugment's own meaning of a level."""
+        """Return the sub-policies with AutoAugment's own meaning of a level."""
         maps = {"imagenet": IMAGENET_LEVELS}.get(self.dataset, CIFAR_LEVELS)
         return _rows(read_data("autoaugment.json")["policies"][self.dataset], maps, 10)
 
@@ -75,7 +75,7 @@ class FastAutoAugment(TablePolicy):
 
     @settled
     def rows(self) -> Sequence[Sequence[Entry]]:
-        """The sub-policies with Fast AutoAugment's own meaning of a level."""
+        """Return the sub-policies with Fast AutoAugment's own meaning of a level."""
         data = read_data("fast_autoaugment.json")["policies"][self.dataset]
         return _rows(data, FAST_LEVELS, 1)
 
@@ -109,7 +109,7 @@ class RandAugment(TablePolicy):
 
     @settled
     def rows(self) -> Sequence[Sequence[Entry]]:
-        """One row an operation, applied for certain."""
+        """Return one row an operation, applied for certain."""
         data = read_data("randaugment.json")
         m = (self.m / data["top"], self.m / data["top"])
         identity = Entry(None, NO_MAGNITUDE, (0.0, 0.0), m)
@@ -126,7 +126,7 @@ class TrivialAugment(TablePolicy):
 
     @settled
     def rows(self) -> Sequence[Sequence[Entry]]:
-        """One row an operation and one for the identity."""
+        """Return one row an operation and one for the identity."""
         data, certain = read_data("trivialaugment.json"), (1.0, 1.0)
         levels, ranges = data["levels"], read_ranges(data["ranges"])
         drawn = [[Entry(name, entry, certain, levels=levels)] for name, entry in ranges.items()]
@@ -153,9 +153,14 @@ class SharedLevel(TablePolicy):
         p = check_number("`probability`", self.probability, 0, 1)
         object.__setattr__(self, "probability", p)
 
+    @property
+    def num_operations(self) -> int:
+        """The setting `n`."""
+        return self.n
+
     @settled
     def rows(self) -> Sequence[Sequence[Entry]]:
-        """One row an operation."""
+        """Return one row an operation."""
         # A level leads from the low to the high end of a range; the space `uda` has the same
         # values, sorted by their strength. With one level for two operations that is another draw.
         ranges = read_ranges(read_data("shared_level.json")["ranges"])
