@@ -37,9 +37,8 @@ class Explanation:
 class DivAug(Augmenter):
     """Augmentation that follows the model.
 
-    For each image it draws E sub-policies, asks the model for its predictions, keeps the S
-    candidates whose predictions lie far apart, and repeats the label S times. While it asks, no
-    other thread may use the model; see `score`.
+    Each image becomes E candidates. The model scores them, the S whose predictions lie far apart
+    are kept, and the label is repeated S times. While it scores, no other thread may use the model.
 
     Args:
         model: the network being trained, or any other; returns logits.
@@ -52,8 +51,8 @@ class DivAug(Augmenter):
         pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from, row i the sample of
             number i, which is not paired with itself; None for the batch. Give it when several
             processes share the work, so that partners do not depend on the batch.
-        dtype: of the images, those that the model is asked about and those returned; None for the
-            model's. Put a teacher of lower precision into a module whose forward converts them.
+        dtype: of the images, scored and returned; None for the model's. Wrap a teacher of lower
+            precision in a module whose forward converts them.
         channels_last: whether to return images with their channels last.
         chunk_size: most candidates scored in one forward pass.
         backend: "torch" or "triton" to force one; None to choose.

@@ -105,7 +105,7 @@ def expand(
 
 
 def renderer_for(subpolicies: SubPolicies, backend: str | None) -> Renderer:
-    """What turns these sub-policies into pixels: kernels know the sixteen operations only."""
+    """Choose the renderer of these sub-policies: kernels have the sixteen operations only."""
     if subpolicies.operations == _SIXTEEN:  # mostly the same objects: no need to look at names
         triton = kernels.use_triton(backend, subpolicies.device)
         return render_in_kernels if triton else render
@@ -142,7 +142,7 @@ def _check(
 
 
 def check_default(default: object) -> None:
-    """Refuse what is no default augmentation; None leaves it out."""
+    """Refuse what is neither a default augmentation nor None."""
     if default is not None and not isinstance(default, DefaultAugmentation):
         raise TypeError(
             "`default` must be a DefaultAugmentation, such as default_augmentation.cifar10(), or "
@@ -151,7 +151,7 @@ def check_default(default: object) -> None:
 
 
 def check_dtype(dtype: object) -> None:
-    """Refuse what finished images cannot be stored in; None leaves the choice."""
+    """Refuse dtypes that cannot hold finished images; None leaves the choice."""
     if dtype is None:
         return
     if not isinstance(dtype, torch.dtype):
@@ -164,7 +164,7 @@ def check_dtype(dtype: object) -> None:
 
 
 def check_pool(pool: object) -> None:
-    """Refuse what no batch can draw its partners from; None is the batch itself."""
+    """Refuse a pool that no batch can draw partners from; None is the batch itself."""
     if pool is None:
         return
     if not isinstance(pool, Tensor) or pool.dtype != torch.uint8:
@@ -184,7 +184,7 @@ def check_pool(pool: object) -> None:
 
 
 def pool_for(pool: Tensor | None, originals: Tensor) -> Tensor:
-    """What partners are taken from: the pool, refused if it does not fit, or the originals."""
+    """Return the originals to take partners from: the pool, or the batch without one."""
     check_pool(pool)
     if pool is None:
         return originals
@@ -212,9 +212,8 @@ def replay(
 ) -> Tensor:
     """Apply sub-policies drawn before: the same pixels on any device.
 
-    Translations, Cutout's sides and its places are in pixels: on images of another size than those
-    that they were drawn for they mean something else. The values are looked at first, for which
-    the host waits.
+    Translations and Cutout are in pixels, so replay on images of the size they were drawn for. The
+    values are checked first, for which the host waits.
 
     Args:
         images: uint8 `[B,C,H,W]`, the originals.
@@ -227,7 +226,7 @@ def replay(
         Candidates `[B,E,C,H,W]`: uint8, or float32 where they are finished.
 
     Raises:
-        ValueError: sub-policies that nobody can have drawn, or not for such images.
+        ValueError: sub-policies with values that no policy draws, or drawn for other images.
     """
     check_images(images)
     originals = to_bytes(images).contiguous()
@@ -269,11 +268,7 @@ def _placed(subpolicies: SubPolicies, images: Tensor) -> Placement:
 
 
 def _fit(subpolicies: SubPolicies, pool: int, size: tuple[int, int]) -> SubPolicies:
-    """The same without partners and places that nobody asks for; waits for the device.
-
-    Raises:
-        ValueError: a partner that the pool does not have, or a place outside of the images.
-    """
+    """Check partners and places against pool and images; zero unused ones; waits for the device."""
     pairing = subpolicies.applying(lambda operation: operation.needs_partner)
     partner = torch.where(pairing, subpolicies.partner, 0)
     check_partners(partner, pool, "pass the `pool` that `subpolicies` were drawn with.")

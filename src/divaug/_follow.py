@@ -58,8 +58,7 @@ def follow(
 
     Raises:
         TypeError: masks, sub-policies or a `fill` of another kind.
-        ValueError: what does not fit together; sub-policies that nobody can have drawn, which are
-            noticed on a CPU only.
+        ValueError: what does not fit together; on a CPU also values that no policy draws.
 
     Example:
         >>> from divaug import expand, policies
@@ -128,9 +127,9 @@ def _numbered(height: int, width: int, device: torch.device) -> Tensor:
 def _candidates(numbered: Tensor, moving: SubPolicies, backend: str | None) -> Tensor:
     """What the executor makes of numbered pixels: uint8 `[b·E,3,H,W]`."""
     originals = numbered.expand(len(moving), -1, -1, -1).contiguous()
-    nobody = torch.zeros_like(numbered)  # what comes from another image is no pixel of this one
+    nothing = torch.zeros_like(numbered)  # what comes from another image is no pixel of this one
     run = renderer_for(moving, backend)
-    return run(originals, moving, nobody, torch.uint8, False).flatten(0, 1)
+    return run(originals, moving, nothing, torch.uint8, False).flatten(0, 1)
 
 
 def _sources(candidates: Tensor, pixels: int) -> Tensor:

@@ -48,12 +48,12 @@ class Sums:
         names: the operations.
         totals: `applied`, `drawn` and `probability` of each operation, `diversity` of the kept, of
             all and of the best choice, and `images`.
-        asked: whether a model's predictions were ever added.
+        scored: whether a model's predictions were ever added.
     """
 
     names: list[str]
     totals: dict[str, Tensor]
-    asked: bool = False
+    scored: bool = False
 
     @staticmethod
     def zeros(names: list[str], device: torch.device) -> "Sums":
@@ -82,7 +82,7 @@ class Sums:
                 "`record_state` returned."
             )
         sums = Sums.zeros(list(state["names"]), torch.device("cpu"))
-        sums.asked = bool(state["asked"])
+        sums.scored = bool(state["asked"])
         for name, total in sums.totals.items():
             found = torch.tensor(state[name], dtype=total.dtype, device="cpu")
             if found.shape != total.shape:
@@ -96,19 +96,19 @@ class Sums:
     def state(self) -> dict[str, Any]:
         """The totals as JSON can hold them; waits for the device."""
         totals = {name: total.tolist() for name, total in self.totals.items()}
-        return {"names": self.names, **totals, "asked": self.asked}
+        return {"names": self.names, **totals, "asked": self.scored}
 
     def to(self, device: torch.device) -> "Sums":
         """The same totals on a device."""
         totals = {name: total.to(device) for name, total in self.totals.items()}
-        return Sums(self.names, totals, self.asked)
+        return Sums(self.names, totals, self.scored)
 
     def copy_(self, other: "Sums") -> None:
         """Take over the totals of others with the same names, in place."""
         other.check_names(self.names)
         for name, total in self.totals.items():
             total.copy_(other.totals[name])
-        self.asked = other.asked
+        self.scored = other.scored
 
     def check_names(self, names: list[str]) -> None:
         """Refuse the operations of another augmenter."""
@@ -140,7 +140,7 @@ class Sums:
 
     def add_diversity(self, probs: Tensor, chosen: Tensor) -> None:
         """Add the diversity of the chosen `[B,S]`, of all `[B,E,D]`, and of the best choice."""
-        self.asked = True
+        self.scored = True
         of_kept = spread(probs.take_along_dim(chosen[..., None], 1))
         of_best = largest_diversity(probs, chosen.shape[1])
         parts = (of_kept, spread(probs), of_best)
@@ -156,8 +156,10 @@ class Sums:
         state = self.state()
         images, drawn = state["images"], state["drawn"]
         shares = zip(state["probability"], drawn, strict=True)
-        mean = [total / count if count else float("nan") for total, count in shares]
-        diversity = [d / max(images, 1) if self.asked else float("nan") for d in state["diversity"]]
+        mean = [total / n if n else float("nan") for total, n in shares]
+        diversity = [
+            d / max(images, 1) if self.scored else float("nan") for d in state["diversity"]
+        ]
         operations, held, probability = (
             dict(zip(self.names, values, strict=True)) for values in (state["applied"], drawn, mean)
         )

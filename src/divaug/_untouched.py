@@ -81,7 +81,7 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
             for module, mode in modes:
                 module.training = mode
             for tensor, before in kept:
-                tensor.data.copy_(before)  # past autograd: the values are those it knows
+                tensor.data.copy_(before)  # without autograd's notice: its values are these
 
 
 def _has_own(module: nn.Module, others: tuple[str, ...]) -> bool:

@@ -4,10 +4,9 @@ UDA compares the distributions of a view and its original, FixMatch compares wit
 class. Both count only confident predictions, average over the views of an image first and over ALL
 images of the batch next, so an image without a confident prediction counts as a loss of 0.
 
-Training signal annealing leaves labelled images that are learnt already out of the loss: with few
-labels a network knows them by heart long before it has learnt from the unlabelled images. An image
-counts while the probability of its true class is below a threshold, which rises from that of a
-guess to certainty.
+Training signal annealing leaves labelled images that are learnt already out of the loss, since a
+network learns a few by heart long before the unlabelled ones. An image counts while the probability
+of its true class is below a threshold, which rises from that of a guess to certainty.
 """
 
 import math
@@ -155,7 +154,7 @@ def _check(original: Tensor, views: Tensor) -> None:
         )
 
 
-# The label of an image that has none, as torch knows it.
+# torch's label of an image without one.
 _NONE = -100
 
 # The steepness that UDA uses: exp(−5) is practically nothing.
