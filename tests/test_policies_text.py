@@ -136,9 +136,9 @@ def test_a_wrong_policy_file_is_refused_with_what_is_wrong(name):
     (lambda: policies.Uniform(extra=((ADD, Range(0.0, 9.5, "")),)),
      r"range of Add must stay in \[0, 9\] value, got 0 to 9.5"),
     (lambda: policies.Uniform(extra=((replace(ADD, whole=True), Range(0.0, 5.0, "")),)),
-     "range of Add must give whole numbers, got one from 0 to 5 .*rounding=Rounding.DOWN"),
+     "range of Add must give integers, got 0 to 5; .*rounding=Rounding.DOWN"),
     (lambda: policies.Uniform(extra=((replace(ADD, whole=True), Range(
-        0.0, 5.0, "", rounding=Rounding.DOWN, minimum=0.5)),)), "must give whole numbers"),
+        0.0, 5.0, "", rounding=Rounding.DOWN, minimum=0.5)),)), "must give integers"),
     (lambda: policies.RandAugment(0, 9), "`n`"),
     (lambda: policies.RandAugment(2, 31), "`m`"),
     (lambda: policies.RandAugment(2, 9, scale=31), "`scale` must be 10.* or 30.* got 31"),

@@ -194,15 +194,14 @@ class Views(Augmenter):
     """One or more augmented views of every image, drawn from a policy without asking a model.
 
     Args:
-        policy: what sub-policies are drawn from; None for none, the default augmentation alone.
-        default: the default augmentation; None for bytes scaled to [0, 1].
+        policy: what sub-policies are drawn from; None for the default augmentation alone.
+        default: the default augmentation, like the rest as for `DivAug`.
         num_views: views of each image.
-        seed: decides every draw, together with the step and the samples' numbers.
-        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from, row i the sample of
-            number i; None for the batch.
-        dtype: of the images returned; float32 unless given.
-        channels_last: whether to return images with their channels last.
-        backend: "torch" or "triton" to force one; None to choose.
+        seed: see `DivAug`.
+        pool: see `DivAug`.
+        dtype: of the images returned; None for float32.
+        channels_last: see `DivAug`.
+        backend: see `DivAug`.
 
     Example:
         >>> from divaug import default_augmentation, policies

@@ -25,7 +25,7 @@ __all__ = [
     "variance_diversity",
 ]
 
-# What a probability may exceed 1 by when somebody has averaged or summed in half precision.
+# A probability may exceed 1 by this after averages or sums in half precision.
 _ROUNDING = 2.0**-7
 # Differences of probabilities that are made at once: so many stay in a processor's cache. Elsewhere
 # only memory limits them, and each launch costs.
@@ -89,7 +89,7 @@ def largest_diversity(probs: Tensor, num_selected: int) -> Tensor:
         num_selected: S, how many candidates are kept of each image.
 
     Returns:
-        float64 `[B]`; not a number where there are more than `selection.MAX_SUBSETS` subsets.
+        float64 `[B]`; not a number where there are more than 20,000 subsets.
 
     Example:
         >>> probs = torch.tensor([[[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]])
@@ -181,10 +181,7 @@ def _check_tensors(**arguments: object) -> None:
 
 
 def _check_probabilities(probs: Tensor) -> None:
-    """Refuse numbers outside [0, 1], and vectors that sum to more than rounding explains.
-
-    What is not a number is the model's own trouble.
-    """
+    """Refuse numbers outside [0, 1], and vectors that sum to more than rounding explains."""
     if not probs.numel():
         return
     probs = probs.detach()
@@ -197,17 +194,13 @@ def _check_probabilities(probs: Tensor) -> None:
     most = float(probs.sum(-1, dtype=torch.float32).max())
     if most > LARGEST_SUM / 2**BITS:
         raise ValueError(
-            f"`probs` must hold probability vectors, which sum to 1, got one that sums to {most:g};"
-            " of sigmoids p of many labels make vectors with torch.cat([p, 1 - p], -1) / "
-            "p.shape[-1]."
+            f"`probs` must hold probability vectors, got one that sums to {most:g}; of sigmoids p "
+            "make torch.cat([p, 1 - p], -1) / p.shape[-1]."
         )
 
 
 def _check_labels(labels: Tensor, num_classes: int, predictions: str) -> None:
-    """Refuse labels that would be misread: to cross-entropy -100 is no label, without a word.
-
-    Their values are looked at on a CPU only, where no host has to wait for them.
-    """
+    """Refuse labels that would be misread, such as -100; look at values on a CPU only."""
     if labels.ndim == 2:
         if not labels.is_floating_point():
             raise TypeError(

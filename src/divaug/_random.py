@@ -66,19 +66,17 @@ def check_seed(seed: object) -> int:
 
 
 def check_index(index: Tensor | None, batch: int, device: torch.device) -> Tensor:
-    """The samples' numbers `[B]` as int64 on `device`; 0 to B − 1 where none are given.
+    """Return the samples' numbers `[B]` as int64 on `device`; 0 to B − 1 without any.
 
     Only the low 32 bits of a number count: numbers that differ by 2**32 share their draws.
     """
     if index is None:
         return torch.arange(batch, device=device)
     if not isinstance(index, Tensor) or not holds_integers(index):
-        kind, remedy = type(index).__name__, "torch.as_tensor(index)"
-        if isinstance(index, Tensor):
-            kind, remedy = str(index.dtype), "index.long()"
+        kind = index.dtype if isinstance(index, Tensor) else type(index).__name__
         raise TypeError(
-            f"`index` must be an integer tensor [B], got {kind}; convert whole numbers with "
-            f"{remedy}."
+            f"`index` must be an integer tensor [B], got {kind}; convert with "
+            "torch.as_tensor(index).long()."
         )
     if index.shape != (batch,):
         raise ValueError(

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -128,10 +128,6 @@ def _subsets(E: int, S: int, device: torch.device) -> Tensor:
     return torch.tensor(list(itertools.combinations(range(E), S)), device=device)
 
 
-def _check_nothing(_E: int, _S: int) -> None:
-    """Refuse nothing: most rules do with any E and S."""
-
-
 def _check_subsets(E: int, S: int) -> None:
     """Refuse more subsets than can be tried one by one."""
     if math.comb(E, S) > MAX_SUBSETS:
@@ -154,22 +150,26 @@ def _exact(_xp: Any, probs: Tensor, S: int, _words: Any) -> Any:
     return subsets[total.argmax(1)]
 
 
+#: (NumPy or torch, probabilities `[B,E,D]`, S, random words `[S,B]` of it) → indices `[B,S]`.
+#: Rules by losses would take them as a further argument, which `select` and `DivAug` hand on.
+Rule: TypeAlias = Callable[[Any, Tensor, int, Any], Any]
+
+
 @dataclass(frozen=True)
 class Method:
     """A rule of selection.
 
     Args:
-        run: from a library (NumPy or torch), probabilities `[B,E,D]`, S and random words `[S,B]`,
-            an array of that library, to indices `[B,S]`.
-        needs_probs: whether the model has to be asked at all.
+        run: the rule.
+        needs_probs: whether it looks at the probabilities; else the model is not called.
         kernel: the number of the same rule in the selection kernel; None where it has none.
-        check: refuses an E and an S that the rule cannot do with.
+        check: refuses an E and an S that are too much for the rule.
     """
 
-    run: Callable[[Any, Tensor, int, Any], Any]
+    run: Rule
     needs_probs: bool = True
     kernel: int | None = None
-    check: Callable[[int, int], None] = _check_nothing
+    check: Callable[[int, int], None] = lambda _E, _S: None
 
 
 METHODS: dict[str, Method] = {
@@ -178,6 +178,7 @@ METHODS: dict[str, Method] = {
     "greedy": Method(_greedy, kernel=2),
     "exact": Method(_exact, check=_check_subsets),
 }
+"""Name → rule. A new rule is a function and a row here."""
 
 
 @outside_graphs
@@ -243,7 +244,7 @@ def _arrays(xp: Any, tensor: Tensor) -> Any:
 
 
 def _check(probs: Tensor, num_selected: object) -> int:
-    """S, refused like probabilities that nothing can be selected by."""
+    """Return S; check it and the probabilities, but for their values."""
     if not isinstance(probs, Tensor) or probs.ndim != 3:
         shape = tuple(probs.shape) if isinstance(probs, Tensor) else type(probs).__name__
         raise ValueError(f"`probs` must have three axes [B,E,D], got {shape}.")

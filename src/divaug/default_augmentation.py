@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from divaug._checks import check_number, check_range, check_whole, real, whole
+from divaug._checks import check_number, check_range, check_whole, real
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import MAX_SIDE, check_images
 
@@ -23,33 +23,20 @@ __all__ = [
 
 
 def _per_channel(name: str, values: object) -> tuple[float, ...]:
-    """Means or deviations of values in [0, 1] as a tuple of floats, refused where they are none."""
+    """Return means or deviations of values in [0, 1] as a tuple of floats."""
     listed = values.tolist() if isinstance(values, Tensor | np.ndarray) else values
-    entries = listed if isinstance(listed, tuple | list) else ()
-    numbers = [number for number in map(real, entries) if number is not None]
-    if not entries or len(numbers) < len(entries):
+    numbers = [real(entry) for entry in listed] if isinstance(listed, tuple | list) else []
+    if not numbers or None in numbers:
         raise TypeError(
             f"`{name}` must be a tuple of numbers, one per channel, such as (0.5,), got {values!r}."
         )
-    if not all(0.0 <= number <= 1.0 for number in numbers):
+    floats = tuple(float(number) for number in numbers if number is not None)
+    if not all(0.0 <= number <= 1.0 for number in floats):
         raise ValueError(
             f"`{name}` must lie in [0, 1], the scale of pixel / 255, got {values!r}; divide "
             "statistics of bytes by 255."
         )
-    return tuple(map(float, numbers))
-
-
-def _pixels(name: str, value: object) -> int:
-    """A number of pixels, refused where it is none."""
-    side = whole(value)
-    if side is None:
-        raise TypeError(f"`{name}` must be an int, in pixels, got {value!r}.")
-    if not 0 <= side <= MAX_SIDE:
-        raise ValueError(
-            f"`{name}` must be in [0, {MAX_SIDE}], the largest side of an image in pixels, "
-            f"got {side}."
-        )
-    return side
+    return floats
 
 
 @dataclass(frozen=True)
@@ -114,7 +101,7 @@ class DefaultAugmentation:
             raise ValueError(f"`std` must be positive, got {self.std}.")
         object.__setattr__(self, "flip", check_number("`flip`", self.flip, 0, 1))
         for name in ("padding", "cutout"):
-            object.__setattr__(self, name, _pixels(name, getattr(self, name)))
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), 0, MAX_SIDE))
         if not isinstance(self.photometric, Photometric | None):
             raise TypeError(
                 "`photometric` must be a divaug.default_augmentation.Photometric or None, got "

@@ -186,11 +186,6 @@ def annealing_threshold(annealing: str, progress: Tensor, num_classes: int) -> T
     """
     if annealing not in ANNEALING:
         raise ValueError(unknown_name("annealing", annealing, tuple(ANNEALING)))
-    if not isinstance(progress, Tensor):
-        raise TypeError(
-            f"`progress` must be a torch.Tensor, got {type(progress).__name__}; write "
-            "torch.tensor(done / steps)."
-        )
     guess = 1.0 / num_classes
     return ANNEALING[annealing](progress) * (1.0 - guess) + guess
 
@@ -221,9 +216,6 @@ def annealed_cross_entropy(
 
 
 def _check_labelled(logits: Tensor, labels: Tensor) -> None:
-    for name, value in (("logits", logits), ("labels", labels)):
-        if not isinstance(value, Tensor):
-            raise TypeError(f"`{name}` must be a torch.Tensor, got {type(value).__name__}.")
     if logits.ndim != 2 or labels.shape != logits.shape[:1]:
         raise ValueError(
             f"`logits` must be [B,D] and `labels` hard [B], got {tuple(logits.shape)} and "

@@ -85,7 +85,7 @@ def plan(op, argument, H: tl.constexpr, W: tl.constexpr):
 
 @triton.jit
 def moved(y, x, slot):
-    """Where a geometric operation takes pixel (y, x) from."""
+    """Return the place that a geometric operation takes pixel (y, x) from."""
     x_in = (slot[5] * x + slot[6] * y + slot[7]) >> 16
     y_in = (slot[8] * x + slot[9] * y + slot[10]) >> 16
     return y_in, x_in
@@ -93,7 +93,7 @@ def moved(y, x, slot):
 
 @triton.jit
 def within(y, x, H: tl.constexpr, W: tl.constexpr):
-    """Whether (y, x) lies in the image."""
+    """Return whether (y, x) lies in the image."""
     # Negative numbers are large ones without a sign: one comparison an axis.
     return (y.to(tl.uint32) < H) & (x.to(tl.uint32) < W)
 
@@ -119,5 +119,5 @@ def place(source, tile, W: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def moves(op):
-    """Whether an operation moves pixels; the ids of those come first."""
+    """Return whether an operation moves pixels; their ids come first."""
     return (op >= 0) & (op <= ROTATE)

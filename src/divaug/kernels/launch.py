@@ -1,8 +1,8 @@
 """Launching kernels with little work for the host.
 
 Triton finds the compiled kernel for every launch anew by looking at each argument, which takes
-longer than our kernels do. Here what is known beforehand is put together once, and the rest of what
-Triton's choice depends on is looked at in one pass.
+longer than our kernels do. Here the constants are put together once, and the rest of what Triton's
+choice depends on is read in one pass.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,12 +23,12 @@ WIDE = 1 << 31
 
 
 class Launcher:
-    """A kernel with all that is known before its tensors are; made once, called many times.
+    """A kernel with its constants and options; made once, called many times.
 
     Args:
         kernel: a Triton function, none of whose numbers is specialised.
-        constants: what is known when it is compiled, in the kernel's order; its last arguments.
-        options: of the compiler.
+        constants: its compile-time constants, in the kernel's order; its last arguments.
+        options: options of the compiler.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class Launcher:
         """Run the kernel on the device of its tensors.
 
         Args:
-            programs: how many run.
-            tensors: its first arguments; those of truth values are bytes to the kernel.
+            programs: number of programs.
+            tensors: its first arguments; bool is passed as uint8.
             numbers: the arguments that follow.
-            stream: where; None for the current one.
+            stream: CUDA stream; None for the current one.
         """
         device = tensors[0].device
         if device.type == "cuda" and device.index != torch.cuda.current_device():
@@ -61,8 +61,8 @@ class Launcher:
             return
         addresses = [tensor.data_ptr() for tensor in tensors]
         if reduce(or_, addresses) % ALIGNMENT or torch.version.hip:
-            # What Triton chooses for these addresses holds for them alone: it is asked anew. On
-            # AMD's devices its choice depends on the sizes of tensors too.
+            # Triton's choice for these addresses holds for them alone, so it is made anew. On
+            # AMD's devices it depends on the sizes of tensors, too.
             self._run(programs, tensors, numbers, stream)
             return
         key = (device.index, _widths(numbers), *map(type, numbers), *[t.dtype for t in tensors])
@@ -73,7 +73,7 @@ class Launcher:
                 self._compiled[key] = compiled
         else:
             handle = None if stream is None else stream.cuda_stream
-            # Addresses instead of tensors: Triton would ask the driver about each of those.
+            # Addresses instead of tensors: for those Triton would call the driver.
             compiled[(programs, 1, 1)](*addresses, *numbers, *self._constants, stream=handle)
 
     def _run(
@@ -90,7 +90,7 @@ class Launcher:
 
 
 def _widths(numbers: Sequence[int | float]) -> tuple[bool, ...]:
-    """Which numbers take more than 32 bits; nothing where none does."""
+    """Return whether each number takes more than 32 bits; () if none does."""
     if max(numbers) < WIDE:  # none is far below zero
         return ()
     return tuple([number >= WIDE for number in numbers])

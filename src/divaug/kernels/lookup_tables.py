@@ -1,7 +1,7 @@
 """The look-up tables of a slot, with the statistics of the image that they need.
 
 Contrast, AutoContrast and Equalize are tables of 256 values, as in `divaug.operations.color`, made
-from the image. The host is never asked.
+from the image, without the host.
 """
 
 import triton
@@ -123,7 +123,7 @@ def _accumulate(
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, AFTER: tl.constexpr, FUSED: tl.constexpr,
     ATOMICS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """What an operation's table depends on, over some tiles: extremes, grey sum or histograms."""
+    """Collect what an operation's table depends on: extremes, grey sum or histograms of tiles."""
     zero = op * 0
     lows = zero, zero, zero
     highs = zero, zero, zero
@@ -246,8 +246,8 @@ def table_kernel(
 ):  # fmt: skip
     """Make the look-up tables of the listed slots of large images.
 
-    `AFTER` tells whether an operation was applied before these slots, `ATOMICS` how the values of
-    an image are counted; see `divaug.kernels.histogram`.
+    `AFTER` is whether an operation was applied before these slots, `ATOMICS` the way to count the
+    values of an image; see `divaug.kernels.histogram`.
 
     A slot is shared out: each part adds what it counted to the slot's record, and the one that
     comes last turns the record into tables.

@@ -48,5 +48,5 @@ def uniform(word):
 
 @triton.jit
 def below(word, bound):
-    """A word as a whole number in [0, bound), int64."""
+    """Return a word as an integer in [0, bound), int64."""
     return ((word.to(tl.uint64) * bound) >> 32).to(tl.int64)

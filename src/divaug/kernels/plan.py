@@ -34,7 +34,7 @@ LAUNCHERS = 256  # kept for sizes and settings that come again
 
 
 class Share(NamedTuple):
-    """How the work of a list is shared out.
+    """The division of a list's work among programs.
 
     Args:
         part: tiles that a program does at a time: many where a list is long, few where it is short
@@ -94,7 +94,7 @@ def render(
 
 
 def _at_a_word(images: Tensor) -> Tensor:
-    """Images that begin where a word of four bytes may, where rows are whole words: see `quads`."""
+    """Return images that begin at a multiple of four bytes, if their rows do: see `quads`."""
     read_by_words = images.shape[-1] % 4 == 0
     return images.clone() if read_by_words and images.data_ptr() % 4 else images
 
@@ -115,7 +115,7 @@ def jitter(images: Tensor, operation: Tensor, factor: Tensor) -> Tensor:
 
 
 class _Sizes(NamedTuple):
-    """What all kernels of a round know when they are compiled."""
+    """The compile-time constants that all kernels of a round share."""
 
     E: int
     H: int
@@ -129,13 +129,13 @@ class _Sizes(NamedTuple):
         return min(BLOCK, max(32, 1 << (self.H * self.W - 1).bit_length()))
 
     def options(self, registers: int | None) -> dict[str, int | bool | None]:
-        """Of the compiler."""
+        """Return options of the compiler."""
         warps = max(1, self.block // (32 * PIXELS_PER_THREAD))
         return {"num_warps": warps, "enable_fp_fusion": False, "maxnreg": registers}
 
 
 class _Finish(NamedTuple):
-    """What is done after the operations, and how a candidate is stored; constants of the kernel."""
+    """The kernel's constants for the steps after the operations and for storing."""
 
     DEFAULT: bool
     PADDING: int
@@ -145,7 +145,7 @@ class _Finish(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _stream(device: torch.device, number: int) -> torch.cuda.Stream:
-    # The first of high priority: what is done there is what the rest will wait for.
+    # The first has high priority: the others wait for its work.
     return torch.cuda.Stream(device, priority=-1 if number == 0 else 0)
 
 

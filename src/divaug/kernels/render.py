@@ -13,7 +13,7 @@ __all__ = ["render_kernel"]
 
 @triton.jit
 def _store_four(target, at, first, second, third, fourth, mask, BLOCK: tl.constexpr):
-    """Store four numbers of each thread side by side."""
+    """Store four numbers of each thread in consecutive places."""
     four = tl.reshape(tl.join(tl.join(first, third), tl.join(second, fourth)), [BLOCK // 4, 4])
     tl.store(target + (at[:, None] + tl.arange(0, 4)[None, :]), four, mask=mask)
 

@@ -31,7 +31,7 @@ def _fixed(p):
 
 @triton.jit
 def _usable(base, e, in_set, D, stride_e, stride_d, BLOCK_D: tl.constexpr):
-    """Which candidates have finite probability vectors."""
+    """Return which candidates have finite probability vectors."""
     total = e.to(tl.int64) * 0
     broken = e * 0
     for start in range(0, D, BLOCK_D):

@@ -1,4 +1,4 @@
-"""Which candidates of large images need which kernel, sorted out on the device.
+"""Lists of the candidates of large images that each kernel works on, made on the device.
 
 A kernel that is launched for everything and leaves at once for most spends its time starting. So
 one small kernel writes lists, and a fixed number of programs work through each of them.
@@ -16,7 +16,7 @@ __all__ = ["List", "list_kernel"]
 
 
 class List(IntEnum):
-    """What a list holds: numbers of candidates, or of slots that need a look-up table."""
+    """The lists: indices of candidates, or of slots that need a look-up table."""
 
     ONE = 0  # at most one operation, without a table
     TWO = 1  # two operations without a table

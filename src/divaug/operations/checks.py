@@ -142,7 +142,7 @@ def _check_range(name: str, values: Tensor, side: int) -> None:
     if this.whole:
         bad |= values != values.floor()
     if bool(bad.any()):
-        kind = "a whole number" if this.whole else "finite and"
+        kind = "an integer" if this.whole else "finite and"
         raise ValueError(
             f"`argument` of {name} must be {kind} in [{this.low:g}, {high:g}] {this.unit}, "
             f"got {float(values[bad][0])!r}; nothing is clamped, so pass a value in that range."

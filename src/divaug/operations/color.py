@@ -31,14 +31,14 @@ LUMA = (19595, 38470, 7471)
 
 
 def blend_values(first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
-    """`first + weight·(second − first)` truncated to uint8; `second` is overwritten.
+    """Compute `first + weight·(second − first)`, truncated to uint8; overwrites `second`.
 
     The product and the sum are rounded one after the other: a fused multiply-add gives other
     bytes than Pillow's.
 
     Args:
-        first: whole numbers in float32, of the shape of `second` or one that grows to it.
-        second: whole numbers in float32.
+        first: integers in float32, of the shape of `second` or one that broadcasts to it.
+        second: integers in float32.
         weight: as `first`.
     """
     return to_whole(second.sub_(first).mul_(weight.to(torch.float32)).add_(first))
@@ -51,7 +51,7 @@ def to_whole(values: Tensor) -> Tensor:
 
 
 def luma(pixels: Tensor) -> Tensor:
-    """Pillow's grey version of images `[n,C,H,W]` of whole numbers in float32: `[n,1,H,W]`."""
+    """Return Pillow's grey version `[n,1,H,W]` of images `[n,C,H,W]`, integers in float32."""
     if pixels.shape[1] == 1:
         return pixels
     red, green, blue = (pixels[:, c : c + 1] for c in range(3))
@@ -73,7 +73,7 @@ def look_up(images: Tensor, tables: Tensor) -> Tensor:
 
 
 def invert(images: Tensor, *_: Tensor) -> Tensor:
-    """255 − value."""
+    """Replace each value v by 255 − v."""
     return 255 - images
 
 
@@ -114,7 +114,7 @@ def color(images: Tensor, factor: Tensor, *_: Tensor) -> Tensor:
 
 
 def contrast(images: Tensor, factor: Tensor, *_: Tensor) -> Tensor:
-    """Blend with the mean grey level, rounded to a whole number."""
+    """Blend with the mean grey level, rounded to an integer."""
     pixels = images.to(torch.float32)
     # Sums of a row stay below 2**24, so float32 holds them exactly.
     total = luma(pixels).sum(3).to(torch.int64).flatten(1).sum(1)
@@ -137,7 +137,7 @@ def autocontrast(images: Tensor, *_: Tensor) -> Tensor:
 
 
 def histogram(images: Tensor) -> Tensor:
-    """Counts of the 256 values, per image and channel: int64 `[n,C,256]`."""
+    """Count the 256 values of each image and channel: int64 `[n,C,256]`."""
     n, channels = images.shape[:2]
     # Keys are the value and the number of the channel; short ones where they fit are quicker.
     kind = torch.int16 if n * channels <= 128 else torch.int32
@@ -153,7 +153,7 @@ def equalize(images: Tensor, *_: Tensor) -> Tensor:
     others = images.shape[2] * images.shape[3] - count.gather(2, last[..., None])
     step = others.div_(255, rounding_mode="floor")
     below = (count.cumsum(2) - count).add_(step >> 1).to(torch.float64)
-    # Whole numbers below 2**27: a quotient that is not whole is never rounded to a whole number.
+    # Integers below 2**27: a quotient that is no integer is never rounded to one.
     flattened = to_whole(below.div_(step.clamp(min=1)))
     level = torch.arange(256, device=images.device, dtype=torch.uint8)
     tables = torch.where(step > 0, flattened, level)

@@ -9,19 +9,19 @@ __all__ = ["blur", "sharpness", "smooth"]
 
 
 def _smoothed(pixels: Tensor, width: int) -> Tensor:
-    """Pillow's 3×3 SMOOTH filter around all but the first and last pixels of flat images.
+    """Apply Pillow's 3×3 SMOOTH filter to flat images, except for their first and last rows.
 
     Args:
-        pixels: whole numbers `[n,H·W]` in int16.
-        width: W; what the filter makes of the two pixels at the ends of a row means nothing.
+        pixels: int16 `[n,H·W]`.
+        width: W. The values of the two pixels at the ends of a row are arbitrary.
 
     Returns:
-        Whole numbers in float32 `[n,(H−2)·W−2]`, beginning with row 1, column 1.
+        Integers in float32 `[n,(H−2)·W−2]`, beginning with row 1, column 1.
     """
     rows = (pixels[:, : -2 * width] + pixels[:, width:-width]).add_(pixels[:, 2 * width :])
     box = (rows[:, :-2] + rows[:, 1:-1]).add_(rows[:, 2:])
     box.add_(pixels[:, width + 1 : -width - 1], alpha=4)
-    # Sums of whole numbers are exact, and n/13 + 1/2 is never nearer to a whole number than 1/26:
+    # Sums of integers are exact, and n/13 + 1/2 is never nearer to an integer than 1/26:
     # the rounding of this line cannot change the floor.
     return box.to(torch.float32).mul_(1 / 13).add_(0.5).floor_()
 
@@ -49,7 +49,7 @@ def smooth(images: Tensor, *_: Tensor) -> Tensor:
 
 
 def _box(values: Tensor, side: int) -> Tensor:
-    """Sums over all squares of `side` pixels that lie inside: `[n,C,H−side+1,W−side+1]`."""
+    """Sum over all squares of `side` pixels that lie inside: `[n,C,H−side+1,W−side+1]`."""
     height, width = values.shape[2] - side + 1, values.shape[3] - side + 1
     rows = sum(values[:, :, i : i + height] for i in range(1, side)) + values[:, :, :height]
     return sum(rows[..., i : i + width] for i in range(1, side)) + rows[..., :width]

@@ -28,14 +28,14 @@ def _fixed(value: Tensor) -> Tensor:
 
 
 def cos_sin_degrees(angle: Tensor) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of degrees in float64 from additions and multiplications alone.
+    """Compute cosine and sine of degrees in float64 by additions and multiplications alone.
 
     A device's own `sin` may differ from another's in the last bit; these do not, because every
     step is a correctly rounded operation. Multiples of 90 degrees are exact.
     """
     quarter = (angle * (1 / 90) + 0.5).floor()
     x = (angle - quarter * 90.0) * (math.pi / 180.0)
-    # Both series side by side, the sine's with a last term of zero.
+    # Both series in one tensor, the sine's with a last term of zero.
     series = torch.tensor((COS_TERMS, (*SIN_TERMS, 0.0)), dtype=x.dtype, device=x.device)
     *terms, last = series[:, :, None].unbind(1)
     x_squared = x * x
@@ -77,13 +77,13 @@ def _sample(padded: Tensor, place: Tensor, shape: torch.Size) -> Tensor:
 
 
 def coefficients_of(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor, f: Tensor) -> Tensor:
-    """Pillow's six fixed-point integers `[6,n,1]` for an affine map in float64."""
+    """Return Pillow's six fixed-point integers `[6,n,1]` of an affine map in float64."""
     center_x, center_y = c + a * 0.5 + b * 0.5, f + d * 0.5 + e * 0.5
     return _fixed(torch.stack([a, b, center_x, d, e, center_y]))[:, :, None]
 
 
 def _slope(factor: Tensor, size: int) -> Tensor:
-    """How many whole pixels a shear moves each of `size` rows or columns: int32 `[n,size]`."""
+    """Return by how many pixels a shear moves each row or column: int32 `[n,size]`."""
     step, start = _fixed(torch.stack([factor, 0.5 + factor * 0.5]))[:, :, None].unbind()
     return (start + step * torch.arange(size, device=factor.device, dtype=torch.int32)) >> 16
 

@@ -75,11 +75,11 @@ class Range:
     Args:
         base: the argument at no strength.
         slope: change of the argument from m = 0 to m = 1.
-        source: where the numbers come from.
+        source: source of the numbers.
         offset: part of the strength that does not depend on m.
         signed: whether a sign is drawn.
-        side: what a relative argument is a fraction of.
-        rounding: how the argument becomes a whole number.
+        side: side of the image that a relative argument is a fraction of.
+        rounding: rule that turns the argument into an integer.
         minimum: smallest argument after rounding.
     """
 

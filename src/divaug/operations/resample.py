@@ -1,7 +1,7 @@
 """Pillow's bilinear resampling of bytes along one axis, to the bit.
 
-Where the image shrinks, the filter is as wide as what becomes one pixel. Weights are whole numbers
-in units of 2**-22, and every sum is a whole number that fits 32 bits: its order does not matter.
+Where the image shrinks, the filter covers all that becomes one pixel. Weights are integers in units
+of 2**-22, and every sum is an integer that fits 32 bits: its order does not matter.
 """
 
 import math
@@ -17,14 +17,14 @@ PRECISION = 22
 
 
 def taps(length: Tensor, size: int, most: int) -> tuple[Tensor, Tensor]:
-    """What each of `size` pixels is made from: places and weights, int64 and int32 `[n,size,K]`.
+    """Return the places and weights behind each of `size` pixels: int64, int32 `[n,size,K]`.
 
-    As Pillow does it in float64, one rounding after the other.
+    Computed in float64 as by Pillow, one rounding after the other.
 
     Args:
-        length: `[n]`, how many pixels each image has.
-        size: how many they become.
-        most: what no length exceeds; it decides K, so that the host need not wait for the lengths.
+        length: `[n]`, number of pixels of each image.
+        size: number of pixels of the result.
+        most: upper bound of the lengths. It decides K without a synchronisation.
     """
     # No more pixels have their centre inside of the filter, whose first one `first` is.
     count = math.ceil(2.0 * max(1.0, most / size))
@@ -54,7 +54,7 @@ def resample(images: Tensor, axis: int, start: Tensor, length: Tensor, size: int
         axis: 2 for rows, 3 for columns.
         start: of each image, its first pixel.
         length: of each image, one or more.
-        size: how many they become.
+        size: number of pixels of the result.
     """
     count, inside = len(images), images.shape[axis]
     source, weight = taps(length, size, inside)
@@ -79,14 +79,14 @@ def pick(images: Tensor, axis: int, start: Tensor, length: Tensor, size: int) ->
         axis: 2 for rows, 3 for columns.
         start: of each image, its first pixel.
         length: of each image, one or more.
-        size: how many they become.
+        size: number of pixels of the result.
 
     Example:
         >>> row = torch.tensor([[[[10, 20, 30, 40]]]])
         >>> pick(row, 3, torch.tensor([1]), torch.tensor([2]), 4).flatten().tolist()
         [20, 20, 30, 30]
     """
-    # The middle of pixel i, (i + 1/2)·length/size, in whole numbers: no rounding.
+    # The middle of pixel i, (i + 1/2)·length/size, in integers: no rounding.
     middle = (2 * torch.arange(size, device=images.device) + 1) * length.to(torch.int64)[:, None]
     source = start.to(torch.int64)[:, None] + middle.div(2 * size, rounding_mode="floor")
     shape, whole = [len(images), 1, 1, 1], list(images.shape)
@@ -97,23 +97,23 @@ def pick(images: Tensor, axis: int, start: Tensor, length: Tensor, size: int) ->
 def crop_bilinear(images: Tensor, pixels: Tensor, *_: Tensor) -> Tensor:
     """Cut `pixels` from every side and enlarge what is left to the old size, bilinearly.
 
-    The box is rounded as Pillow rounds it, halves to even. Where that leaves nothing of the shorter
-    side, as many whole pixels are cut as leave one or two.
+    The box is rounded as by Pillow, halves to even. Where that leaves nothing of the shorter side,
+    one or two pixels are left.
     """
     return _crop(images, pixels, resample)
 
 
 def crop_nearest(images: Tensor, pixels: Tensor, *_: Tensor) -> Tensor:
-    """As `crop_bilinear`, but every pixel is the nearest one: what masks can follow."""
+    """Crop as `crop_bilinear`, but take the nearest pixel, so that masks can follow."""
     return _crop(images, pixels, pick)
 
 
 def _crop(images: Tensor, pixels: Tensor, resize: Callable[..., Tensor]) -> Tensor:
     height, width = images.shape[2:]
     side = min(height, width)
-    asked = pixels.to(torch.float64)  # in float32 a difference could become a half
-    left = (side - asked).round() - asked.round()
-    cut = torch.where(left >= 1, asked, asked.clamp(max=float((side - 1) // 2)))
+    given = pixels.to(torch.float64)  # in float32 a difference could become a half
+    left = (side - given).round() - given.round()
+    cut = torch.where(left >= 1, given, given.clamp(max=float((side - 1) // 2)))
     start = cut.round()
     across = resize(images, 3, start, (width - cut).round() - start, width)
     return resize(across, 2, start, (height - cut).round() - start, height)

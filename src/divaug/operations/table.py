@@ -12,7 +12,7 @@ from divaug.operations import color, cutout, filters, geometry, resample
 __all__ = ["EVERY", "FURTHER", "OPERATIONS", "TABLE", "Operation", "Transformation"]
 
 #: `(images [n,C,H,W] uint8, argument [n] float64, center [n,2], partner [n,C,H,W]) -> images`.
-#: `center` and `partner` are empty tensors unless the operation asks for them.
+#: `center` and `partner` are empty tensors unless the operation needs them.
 Transformation: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
@@ -21,17 +21,17 @@ class Operation:
     """One operation of the search space.
 
     Args:
-        name: how policies and people call it.
-        transform: the pixels: a batch in, a batch out; it may work in place.
-        unit: what the argument measures; None where there is none.
+        name: name in policies, tables and saved sub-policies.
+        transform: function from a batch to a batch; it may work in place.
+        unit: unit of the argument; None for an operation without one.
         low: smallest argument accepted.
         high: largest argument accepted.
-        whole: whether the argument must be a whole number; its range must round then.
+        whole: whether the argument must be an integer; its range must round then.
         needs_center: whether a place `[n,2]` (y, x) is drawn with it.
         needs_partner: whether a second image is drawn with it.
-        moving: how it moves pixels, for masks to follow: as `transform`, of images with three
-            channels, but every pixel of the result is one of the image or, where none belongs,
-            black or the partner's; None where pixels stay in their places.
+        moving: the movement of pixels, for masks: a function like `transform`, of images with three
+            channels, whose every pixel is one of the image, black, or the partner's. None where
+            pixels stay in their places.
     """
 
     name: str
@@ -65,12 +65,12 @@ class Operation:
 
     @property
     def needs_argument(self) -> bool:
-        """Whether the operation has a strength at all."""
+        """True if the operation has an argument."""
         return self.unit is not None
 
 
 def _move(name: str, transform: Transformation, unit: str, most: float) -> Operation:
-    # Nearest sampling: what moves the pixels of an image moves those of a mask.
+    # Nearest sampling: the function that moves the pixels of an image moves those of a mask.
     return Operation(name, transform, unit, -most, most, moving=transform)
 
 

@@ -137,7 +137,7 @@ def _table_of(policy: TablePolicy, height: int, width: int, device: torch.device
     return _compiled(rows, policy.joint, height, width, device, extra)
 
 
-#: Kept, because the host waits while tensors are copied to a GPU.
+#: Kept, because a copy of tensors to a GPU synchronises.
 _compiled = lru_cache(maxsize=128)(compile_table)
 
 
@@ -155,7 +155,7 @@ def check_policy(policy: object) -> None:
 
 
 def check_name(kind: str, value: object, known: Collection[str]) -> None:
-    """Refuse what is not one of the known names, whatever its type."""
+    """Refuse a value that is not one of the known names."""
     if not isinstance(value, str) or value not in known:
         raise ValueError(unknown_name(kind, value, tuple(known)))
 

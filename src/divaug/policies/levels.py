@@ -1,6 +1,6 @@
-"""What a published policy means by a level: AutoAugment's scale, whose maximum is 10.
+"""The levels of published policies: AutoAugment's scale, whose maximum is 10.
 
-Each entry turns a level into the range of one certain argument; only its sign is still drawn.
+Each entry turns a level into the range of one argument; only its sign is drawn.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ _NOTHING: dict[str, LevelMap] = dict.fromkeys(
 _SHARED: dict[str, LevelMap] = {
     **dict.fromkeys(("ShearX", "ShearY"), _signed(_CIFAR, lambda level: 0.3 * level / 10)),
     **_NOTHING,
-    # A level above 10 (RandAugment) would ask for a threshold under 0.
+    # A level above 10 (RandAugment) would give a threshold below 0.
     "Solarize": _fixed(_CIFAR, lambda level: max(0, 256 - int(256 * level / 10))),
     **dict.fromkeys(_ENHANCE, _fixed(_CIFAR, lambda level: 0.1 + 1.8 * level / 10)),
 }
@@ -53,7 +53,7 @@ CIFAR_LEVELS: Mapping[str, LevelMap] = {
     "TranslateX": _signed(_CIFAR, lambda level: int(level) / 32, Side.WIDTH),
     "TranslateY": _signed(_CIFAR, lambda level: int(level) / 32, Side.HEIGHT),
     "Rotate": _signed(_CIFAR, lambda level: int(3 * level)),
-    # Level 10 asks for 0 bits, which Pillow refuses from version 13 on; 1 bit is the fewest.
+    # Level 10 gives 0 bits, which Pillow refuses from version 13 on; 1 bit is the fewest.
     "Posterize": _fixed(_CIFAR, lambda level: max(1, 4 - int(4 * level / 10))),
     "Cutout": _square(_CIFAR, lambda level: int(2 * level) / 32, Side.SHORTER),
 }

@@ -71,7 +71,7 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Partners:
-    """Where second images are drawn from.
+    """The images that second images are drawn from.
 
     Args:
         count: number of images in the pool.
@@ -173,7 +173,7 @@ class Schedule:
         """Draw `candidates` sub-policies for every sample at that epoch: `[B,E,2]`."""
         device, last = stream.index.device, len(self.segment_of_epoch) - 1
         when = torch.as_tensor(needed_epoch(epoch, "a schedule"), device=device).clamp(0, last)
-        # Indexing with a tensor of no axes would make the host wait for its value.
+        # Indexing with a tensor of no axes would synchronise.
         segment = self.segment_of_epoch.index_select(0, when.view(1))
         integers, floats = (x.index_select(0, segment)[0] for x in (self.integers, self.floats))
         entry, used = _walk(stream, candidates, floats[:, 0])
@@ -315,7 +315,7 @@ def compile_table(
 def _check_entries(
     rows: Sequence[Sequence[Entry]], operations: Sequence[Operation], height: int, width: int
 ) -> None:
-    """Refuse entries of no known operation, and with arguments that it does not accept."""
+    """Refuse entries of unknown operations or with arguments beyond their ranges."""
     known = {operation.name: operation for operation in operations}
     for entry in dict.fromkeys(entry for row in rows for entry in row):
         if entry.operation is None:
@@ -347,19 +347,19 @@ def check_fits(
     rounds = entry.rounding or not entry.slope  # without a slope, only the ends are given
     if operation.whole and (not rounds or any(end % 1 for end in ends)):
         raise ValueError(
-            f"the range of {operation.name} must give whole numbers, got one from {min(ends):g} to "
-            f"{max(ends):g} that does not; give it rounding=Rounding.DOWN, and a whole `minimum`."
+            f"the range of {operation.name} must give integers, got {min(ends):g} to "
+            f"{max(ends):g}; give it rounding=Rounding.DOWN and an integer `minimum`."
         )
 
 
 def check_epoch(epoch: object) -> int | Tensor:
-    """Return the number of an epoch if it is one."""
+    """Return an epoch after checking it."""
     if not isinstance(epoch, Tensor):
         return check_whole("epoch", epoch, 0, _LAST_EPOCH)
     # The value of a tensor may be on a device: reading it would wait.
     if epoch.numel() != 1 or not holds_integers(epoch):
         raise ValueError(
-            "`epoch` must be a whole number or an integer tensor of one element, got a tensor of "
+            "`epoch` must be an int or an integer tensor of one element, got a tensor of "
             f"shape {tuple(epoch.shape)} and {epoch.dtype}."
         )
     return epoch.to(torch.int64)
