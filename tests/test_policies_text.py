@@ -157,12 +157,6 @@ def test_wrong_settings_are_refused(make, message):
         make()
 
 
-@pytest.mark.parametrize("text", [{}, None, 3, policies.Uniform()], ids=str)
-def test_a_policy_to_be_read_must_be_text(text):
-    with pytest.raises(TypeError, match=rf"`text` must be JSON text.*got {type(text).__name__}"):
-        policies.from_json(text)
-
-
 @pytest.mark.parametrize(("make", "error", "message"), [
     (lambda: Range("a", "b", "c"), ValueError, "`base` of a range must be a finite.*got 'a'"),
     (lambda: Range(0.0, True, "c"), ValueError, "`slope` of a range.*got True"),
