@@ -460,7 +460,7 @@ def change_line(**fields):
         (swap("metrics.jsonl", '{"kind": "ep\n{}\n'), "metrics.jsonl is damaged: line 1"),
         (swap("metrics.jsonl", "[]\n{}\n"), "metrics.jsonl is damaged: line 1: `kind`"),
         (swap("metrics.jsonl", '{"kind": "epoch", "epoch": 0, "step": 2}\n'), "lacks 'loss'"),
-        (change_line(step="two"), "`step` must be a whole number"),
+        (change_line(step="two"), "`step` must be an int"),
         (
             change_line(kind="epoch", epoch=0, loss=1, diversity=0, seconds=float("inf")),
             "`seconds` must be a number that float32 can hold",

@@ -43,8 +43,7 @@ def follow(
     SamplePairing mixes in another one: the mask stays that of the image.
 
     Args:
-        masks: `[B,H,W]` or `[B,C,H,W]`, truth values, whole numbers or floats: classes, instances,
-            depths.
+        masks: `[B,H,W]` or `[B,C,H,W]`, bool, int or float: classes, instances, depths.
         subpolicies: `[B,E,K]`, what `expand` returned for the images.
         fill: what a mask has where no pixel of the image is, such as the class that a loss
             ignores.

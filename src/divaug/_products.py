@@ -147,7 +147,7 @@ def _to_fixed_point(part: _Floats, whole: _Floats) -> None:
 def _all_in_unit_interval(part: _Floats) -> bool:
     """Whether all lie in [0, 1], in one pass over their bits.
 
-    The bits of floats from 0 to 1, read as whole numbers, are those from 0 to the bits of 1; what
+    The bits of floats from 0 to 1, read as integers, are those from 0 to the bits of 1; what
     is negative (also −0), above 1, infinite or not a number lies above them.
     """
     return bool(part.view(np.uint32).max() <= np.float32(1).view(np.uint32))

@@ -1,6 +1,6 @@
 """`select`: keep the S candidates whose predictions lie far apart (Algorithms 1 and 2).
 
-Distances are whole numbers. Probabilities are rounded to multiples of 2**-26, so that a squared
+Distances are integers. Probabilities are rounded to multiples of 2**-26, so that a squared
 distance is an exact sum of exact squares, in any order, on any device: the same probabilities and
 the same seed give the same choice on a CPU, on a GPU and in a kernel.
 """
@@ -62,7 +62,7 @@ def _distances(xp: Any, products: Any) -> tuple[Any, Any]:
 
 
 def _pick(weight: Any, word: Any) -> Any:
-    """Draw j `[B]` with probability proportional to the whole numbers `weight` [E,B]."""
+    """Draw j `[B]` with probability proportional to the integers `weight` [E,B]."""
     total = weight.cumsum(0)
     last = total[-1]
     # floor(word · total / 2**32) without leaving 64 bits: split the total at bit 32.

@@ -422,7 +422,7 @@ def _rules(tensors: Mapping[str, Tensor], operations: Sequence[Operation]) -> tu
         return f"of {this.name} must lie in [{this.low:g}, {this.high:g}] {this.unit}"
 
     def whole_of(i: int) -> str:
-        return f"of {operations[i].name} must be a whole number of {operations[i].unit}"
+        return f"of {operations[i].name} must be an integer number of {operations[i].unit}"
 
     return (
         _Rule("operation", ~known, lambda _: f"must lie in [-1, {len(operations) - 1}]"),

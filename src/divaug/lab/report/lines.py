@@ -123,5 +123,5 @@ def _number(content: Mapping[str, Any], name: str) -> float:
 def _whole(content: Mapping[str, Any], name: str, least: int) -> int:
     value = content[name]
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"`{name}` must be a whole number of at least {least}, got {value!r}")
+        raise ValueError(f"`{name}` must be an int of at least {least}, got {value!r}")
     return value
