@@ -13,7 +13,7 @@ _NEEDED = {"typer": "typer", "rich": "rich", "PIL": "pillow", "safetensors": "sa
 
 
 def main() -> None:
-    """Run the command line, or say what to install for it.
+    """Run the command line, or print what to install for it.
 
     From here on Ctrl-C ends it in one line, also before the command line can listen to signals.
     Before, while Python imports the package itself and torch with it, Ctrl-C is Python's.
@@ -21,7 +21,7 @@ def main() -> None:
     try:
         _run()
     except KeyboardInterrupt:
-        if os.environ.get("RANK", "0") == "0":  # of torchrun's processes the first one speaks
+        if os.environ.get("RANK", "0") == "0":  # of torchrun's processes, only the first prints
             print("divaug: stopped by SIGINT", file=sys.stderr)
         raise SystemExit(130) from None
 

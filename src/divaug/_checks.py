@@ -78,7 +78,7 @@ def check_number(what: str, value: object, low: float, high: float) -> float:
 
 
 def check_range(setting: str, value: object, high: float | None = None) -> tuple[float, float]:
-    """Two numbers, the smaller first, above 0 and up to `high`, as floats; None for no end."""
+    """Return two floats after checking that 0 < first ≤ second ≤ `high`; None has no limit."""
     top = sys.float_info.max if high is None else high
     ends = value if isinstance(value, tuple | list) else ()
     numbers = [float(n) for n in map(real, ends) if n is not None]
@@ -111,7 +111,7 @@ def outside_graphs(function: Callable[_P, _R]) -> Callable[_P, _R]:
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         if torch.compiler.is_compiling():
-            # Asked for only here: it brings the compiler, which takes a second to import.
+            # Accessed only here: it imports the compiler, which takes a second.
             plain: Callable[_P, _R] = torch.compiler.disable(function)
             return plain(*args, **kwargs)
         return function(*args, **kwargs)
@@ -125,11 +125,11 @@ def constant(
     device: torch.device,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """Numbers on a device, copied there once: a copy makes the host wait.
+    """Return numbers on a device, copied there once: each copy synchronises.
 
     Args:
         values: the numbers.
-        device: where.
-        dtype: of the tensor; never torch's default, which a program may change at any time.
+        device: device of the tensor.
+        dtype: dtype of the tensor; never torch's default, which a program may change at any time.
     """
     return torch.tensor(values, dtype=dtype, device=device)

@@ -39,7 +39,7 @@ ROUNDS = 10
 
 
 class Purpose(IntEnum):
-    """What a draw is for; two purposes never share a random word."""
+    """The purposes of draws; two purposes never share a random word."""
 
     OPERATION = 0  # row of the policy's table, probability, coin, magnitude
     PLACE = 1  # sign, centre y, centre x, partner

@@ -128,7 +128,7 @@ class SubPolicies:
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors live."""
+        """The device of the tensors."""
         return self.operation.device
 
     @property
@@ -204,7 +204,7 @@ class SubPolicies:
         return SubPolicies(**joined, operations=parts[0].operations, placement=placement)
 
     def equal(self, other: "SubPolicies") -> bool:
-        """Whether both hold the same values (on the same device)."""
+        """Return whether both hold the same values, on the same device."""
         pairs = [(self.tensors(), other.tensors())]
         if self.placement and other.placement:
             pairs.append((self.placement.tensors(), other.placement.tensors()))
