@@ -10,6 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from divaug.lab.reproduce.examination import ExamineJob
+from divaug.lab.reproduce.formats import from_text
+from divaug.lab.reproduce.store import Store, read_store
 from typer.testing import CliRunner
 
 from divaug._expand import expand
@@ -18,9 +21,6 @@ from divaug.lab import models, ways
 from divaug.lab.choices import SETTLED
 from divaug.lab.cli import app
 from divaug.lab.examine import SPACES, examine, examine_run
-from divaug.lab.reproduce.examination import ExamineJob
-from divaug.lab.reproduce.formats import from_text
-from divaug.lab.reproduce.store import Store, read_store
 from divaug.lab.train import Hardware, train
 from divaug.lab.train.data import default_of
 from divaug.lab.train.opening import open_run
