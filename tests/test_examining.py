@@ -244,7 +244,7 @@ def test_on_a_gpu_float32_is_no_tf32_and_the_switches_are_put_back(allowed, prec
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"num_selected": 7}, r"`num_selected` must be a whole number in \[1, 6\], got 7"),
+        ({"num_selected": 7}, r"`num_selected` must be an int in \[1, 6\], got 7"),
         ({"num_candidates": 65}, "`num_candidates`"),
         ({"spaces": ()}, "`spaces` must name at least one space"),
     ],

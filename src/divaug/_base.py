@@ -243,15 +243,15 @@ class Augmenter(ABC):
             self._sums.reset()
 
     def record_state(self) -> dict[str, Any] | None:
-        """The record so far, as JSON can hold it; None before anything was augmented."""
+        """Return the record so far as JSON values; None before the first call."""
         return None if self._sums is None else self._sums.state()
 
     def load_record_state(self, state: Mapping[str, Any] | None) -> None:
-        """Continue a record that `record_state` gave; None starts a new one.
+        """Continue a record from `record_state`; None starts a new one.
 
         Raises:
-            ValueError: it is none, or it is of other operations; where nothing was augmented yet,
-                the first call says so.
+            ValueError: the state is no record, or one of other operations; before the first call of
+                the augmenter, that call raises it.
         """
         if state is None:
             self.reset_record()
@@ -262,7 +262,7 @@ class Augmenter(ABC):
             self._sums.copy_(Sums.from_state(state))
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs to draw what the uninterrupted one would have."""
+        """Return the step and the seed, with which a resumed run draws as the uninterrupted one."""
         return {"step": int(self.step), "seed": self.expansion.seed}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

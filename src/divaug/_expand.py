@@ -54,20 +54,20 @@ def expand(
     and 32 MiB more where the default augmentation resizes.
 
     Args:
-        images: uint8 `[B,C,H,W]` (or float in [0, 1], quantised to 8 bits; checking its range
-            makes the host wait for the device).
-        num_candidates: E, how many candidates are made of each image.
-        policy: what sub-policies are drawn from; None for DivAug's universal set.
+        images: uint8 `[B,C,H,W]`, or float in [0, 1], quantised to 8 bits; the check of the range
+            synchronises.
+        num_candidates: E, candidates of each image.
+        policy: distribution of sub-policies; None for DivAug's universal set.
         default: the default augmentation that follows, ending in normalised floats; None to return
             the bytes after the sub-policy.
-        seed: decides every draw, together with `step` and `index`.
-        index: int64 `[B]`, the samples' numbers in their dataset; None for 0 to B − 1.
-        step: the step or epoch; a number, or an integer tensor on the device. Without it every
-            call draws the same, so a loop that expands must count.
-        epoch: what a policy that follows a schedule goes by.
+        seed: determines every draw, with `step` and `index`.
+        index: int64 `[B]`, the samples' indices in their dataset; None for 0 to B − 1.
+        step: the step or epoch; an int, or an integer tensor on the device. Without it every call
+            draws the same.
+        epoch: the epoch, for a policy with a schedule.
         pool: uint8 `[N,C,H,W]` originals that SamplePairing draws its partner from, row i the
-            sample of number i, which is not paired with itself; None for the batch.
-        dtype: of the finished candidates; float32 unless given. Only with `default`.
+            sample of index i, which is not paired with itself; None for the batch.
+        dtype: dtype of the finished candidates; float32 by default. Only with `default`.
         channels_last: whether each candidate is stored with its channels last.
         backend: "torch" or "triton" to force one; None to choose.
 
@@ -218,7 +218,7 @@ def replay(
     Args:
         images: uint8 `[B,C,H,W]`, the originals.
         subpolicies: `[B,E,K]`, on the device of `images`.
-        pool: what their partners point into; None for the batch.
+        pool: images that their partners are indices of; None for the batch.
         finished: whether to apply the default augmentation that was drawn with them.
         backend: "torch" or "triton" to force one; None to choose.
 

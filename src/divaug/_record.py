@@ -1,4 +1,4 @@
-"""What an augmenter kept: counts of operations and mean diversity, summed up on the device."""
+"""The record of an augmenter: counts of operations and mean diversity, summed on the device."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ __all__ = ["Record", "Sums"]
 
 @dataclass(frozen=True)
 class Record:
-    """What was kept since the last reset.
+    """Summary of the views kept since the last reset.
 
     Args:
         images: originals seen.
-        operations: operation → how often a kept sub-policy applied it.
-        drawn: operation → how often a kept sub-policy held it, applied or not.
-        probability: operation → mean probability it was kept with (NaN where it never was).
+        operations: operation → number of kept sub-policies that applied it.
+        drawn: operation → number of kept sub-policies that held it, applied or not.
+        probability: operation → mean probability in kept sub-policies; NaN without any.
         diversity_kept: mean Variance Diversity of the kept candidates; NaN where the method does
             not score, or a prediction was not finite.
         diversity_all: mean Variance Diversity of all candidates; NaN alike.
@@ -40,7 +40,7 @@ class Record:
 
 @dataclass
 class Sums:
-    """Totals on the device, so that keeping a record never makes the host wait.
+    """Totals on the device, so that a record needs no synchronisation.
 
     They are only ever changed in place: a CUDA graph that adds to them stays valid after a reset.
 

@@ -158,7 +158,7 @@ def render_in_kernels(
     dtype: torch.dtype,
     channels_last: bool,
 ) -> Tensor:
-    """As `render`, in kernels."""
+    """Render as `render`, in kernels."""
     from divaug.kernels.plan import jitter
     from divaug.kernels.plan import render as render_kernel
 
@@ -206,7 +206,7 @@ def render_around_own(
     dtype: torch.dtype,
     channels_last: bool,
 ) -> Tensor:
-    """As `render_in_kernels`, where operations beyond the sixteen have no kernel.
+    """Render as `render_in_kernels`, with operations beyond the sixteen, which have no kernel.
 
     Slot by slot the kernels apply their operations; every other one is then applied to all
     candidates and kept where it was drawn. The host never learns what was drawn.

@@ -20,7 +20,7 @@ def dtype_of(model: nn.Module) -> torch.dtype:
 
 
 def logits_of(output: object) -> Tensor:
-    """The logits in what a model returned: a tensor, a tuple's first, or what is named so."""
+    """Return the logits in a model's output: a tensor, a tuple's first entry, or `logits`."""
     found = getattr(output, "logits", None)
     if found is None and isinstance(output, Mapping):
         found = output.get("logits")
@@ -52,7 +52,7 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
         model: any module that returns logits; also compiled, or wrapped in DDP, which is bypassed:
             of torch.compile(DDP(model)) give torch.compile(model), which has the same weights.
         candidates: `[B,E,C,H,W]`; uint8 candidates are scaled to [0, 1], in the model's dtype.
-        chunk_size: most candidates in one forward pass; None for all at once.
+        chunk_size: maximum number of candidates in one forward pass; None for all at once.
 
     Returns:
         float32 `[B,E,D]`.
@@ -77,7 +77,7 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
 
 
 def check_model(model: object) -> None:
-    """Refuse what is not a module: a mere function has no mode to put back."""
+    """Refuse a model that is not a module: a mere function has no mode to restore."""
     if not isinstance(model, nn.Module):
         raise TypeError(
             f"`model` must be a torch.nn.Module that returns logits, got {type(model).__name__}; "
