@@ -6,14 +6,13 @@ from torch.nn import functional as F
 
 from divaug import DivAug
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.lab.datasets import Dataset, load
+from divaug.lab.datasets import load
 from divaug.lab.models import build
 
 
 def main(steps: int = 30, batch: int = 32) -> float:
     """Train a small network on the shipped images; returns the accuracy on test images."""
     data = load("fashion_mnist_small")
-    assert isinstance(data, Dataset)
     model: nn.Module = build("tiny-resnet-8", data.num_classes, in_channels=1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     default = DefaultAugmentation(data.mean, data.std, padding=2, flip=0.5)

@@ -669,4 +669,4 @@ def test_timing_an_objective_that_does_not_exist(capsys):
     with pytest.raises(SystemExit) as end:
         run(["bench", "step", "--objective", "udda"])
     assert end.value.code == 2
-    assert "unknown objective 'udda'" in capsys.readouterr().err
+    assert "fixmatch, uda stand for one, got 'udda'" in capsys.readouterr().err

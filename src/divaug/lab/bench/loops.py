@@ -12,7 +12,7 @@ from torch import Tensor
 
 from divaug._subpolicies import Placement, SubPolicies
 from divaug.lab.figures.canvas import to_picture, to_tensor
-from divaug.operations.occlusion import FILL_GREY, FILL_RGB
+from divaug.operations.cutout import FILL_GREY, FILL_RGB
 
 __all__ = [
     "PILLOW",

@@ -35,8 +35,8 @@ def magnitude_table(space: str = "paper", height: int = 32, width: int = 32) -> 
         >>> magnitude_table("paper").rows[4][:4]
         ('Rotate', 'degrees', '0', '±7.5')
     """
-    from divaug.operations.further import EVERY
     from divaug.operations.magnitude import argument, space_of
+    from divaug.operations.table import EVERY
 
     def cell(name: str, m: float, signed: bool) -> str:
         low, high = (
