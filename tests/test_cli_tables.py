@@ -8,7 +8,7 @@ from divaug.lab.cli import app, console
 from divaug.lab.cli.narrow import fold_table
 from divaug.lab.listing import magnitude_table
 from divaug.lab.recipes import RECIPES
-from divaug.lab.tables import BEHIND, Table
+from divaug.lab.tables import Table
 
 WORDS = st.text("abcdef-", min_size=1, max_size=9)
 TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
@@ -88,17 +88,3 @@ def test_a_table_that_fits_is_drawn_and_one_that_just_does_not_is_folded(termina
     assert "┃" in terminal(14, lambda: console.show(table))
     folded = terminal(13, lambda: console.show(table))
     assert folded == "name   ms\n----  ---\nab    1.5\n\nas is\n"
-
-
-def test_what_is_behind_a_table_is_folded_in_markdown_and_stands_last_elsewhere(terminal):
-    table = Table(("a", "b"), (("1", "2"),), notes=("Mean of two.",), behind="2 runs on a machine.")
-    lines = table.to_markdown().splitlines()
-    assert lines[lines.index("Mean of two.") + 2 :] == [
-        f"<details><summary>{BEHIND}</summary>", "", "2 runs on a machine.", "", "</details>",
-    ]  # fmt: skip
-    assert table.to_text().splitlines()[-2:] == ["Mean of two.", "2 runs on a machine."]
-    for width in (4, 80):
-        drawn = terminal(width, lambda: console.show(table))
-        assert drawn.split()[-5:] == ["2", "runs", "on", "a", "machine."]
-    bare = Table(("a", "b"), (("1", "2"),))
-    assert "details" not in bare.to_markdown()

@@ -20,11 +20,11 @@ from divaug.diversity import variance_diversity
 from divaug.lab import datasets
 from divaug.lab.cli import run as command
 from divaug.lab.datasets import Dataset
+from divaug.lab.plotting import COLORS
 from divaug.lab.report import read_run, write_report
 from divaug.lab.report.choosing import choose_candidates
 from divaug.lab.report.labels import labels_of
 from divaug.lab.report.operations import shares
-from divaug.lab.report.plots import COLORS
 from divaug.lab.report.seeds import seeds_table
 from divaug.lab.report.table import MISSING, runs_table, to_csv
 from divaug.lab.tables import Table

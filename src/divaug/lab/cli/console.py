@@ -23,7 +23,7 @@ def show(table: Table) -> None:
         print(fold_table(table, console.width))
         return
     console.print(drawn)
-    for note in table.sentences:
+    for note in table.notes:
         console.print(note, highlight=False)
 
 

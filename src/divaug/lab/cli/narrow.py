@@ -29,7 +29,7 @@ def fold_table(table: Table, width: int) -> str:
     """
     parts = [_part(table, columns, width) for columns in _parts(table, width)]
     head = [table.title, ""] if table.title else []
-    notes = [_fold(note, width) for note in table.sentences]
+    notes = [_fold(note, width) for note in table.notes]
     foot = ["", *(line for lines in notes for line in lines)] if notes else []
     return "\n".join([*head, "\n\n".join(parts), *foot])
 
