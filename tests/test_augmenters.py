@@ -162,7 +162,7 @@ def test_records_count_what_was_kept_and_reset_in_place(name, images):
     with pytest.raises(ValueError, match="nothing was augmented"):
         augment.record()
     augment(images)
-    tensors = augment._sums.applied
+    tensors = augment._sums.totals["applied"]
     augment(images)
     record = augment.record()
     per_view = 3 if name == "randaugment-xS" else 2
@@ -175,7 +175,7 @@ def test_records_count_what_was_kept_and_reset_in_place(name, images):
     assert all(record.operations[o] <= record.drawn[o] for o in record.drawn)
     assert math.isnan(record.diversity_kept) == (name != "divaug")
     augment.reset_record()
-    assert augment._sums.applied is tensors  # a captured graph still writes to these
+    assert augment._sums.totals["applied"] is tensors  # a captured graph still writes to these
     with pytest.raises(ValueError, match="nothing was augmented"):
         augment.record()
     augment(images)
@@ -192,14 +192,14 @@ def test_a_record_goes_on_where_its_state_was_taken(name, images):
     step = whole.state_dict()
     whole(images)
     used(images.flip(0))
-    tensors = used._sums.applied
+    tensors = used._sums.totals["applied"]
     for other in (fresh, used):
         other.load_state_dict(step)
         other.load_record_state(state)
         other(images)
         assert json.dumps(other.record_state()) == json.dumps(whole.record_state())
         assert str(other.record()) == str(whole.record())  # NaN is not equal to itself
-    assert used._sums.applied is tensors
+    assert used._sums.totals["applied"] is tensors
     used.load_record_state(None)
     with pytest.raises(ValueError, match="nothing was augmented"):
         used.record()

@@ -21,7 +21,7 @@ def test_a_whole_number_of_numpy_becomes_pythons(kind):
     assert (type(whole(kind(8))), whole(kind(8))) == (int, 8)
     assert (type(real(kind(8))), real(kind(8))) == (int, 8)
     assert type(check_whole("n", kind(8), 1, 8)) is int
-    with pytest.raises(ValueError, match="`n` must be a whole number in"):
+    with pytest.raises(ValueError, match="`n` must be an int in"):
         check_whole("n", kind(9), 1, 8)
 
 

@@ -141,8 +141,8 @@ def test_dtype_and_memory_format_change_nothing_but_the_rounding(dtype, channels
     ({"mean": (0.5,), "std": (0.1,), "flip": "x"}, "`flip` must be a number"),
     ({"mean": (0.5,), "std": (0.1,), "flip": 1.5}, r"\[0, 1\]"),
     ({"mean": (0.5,), "std": (0.1,), "padding": -1}, r"`padding` must be .*8192\], got -1"),
-    ({"mean": (0.5,), "std": (0.1,), "padding": 4.0}, "`padding` must be a whole number"),
-    ({"mean": (0.5,), "std": (0.1,), "cutout": True}, "`cutout` must be a whole number"),
+    ({"mean": (0.5,), "std": (0.1,), "padding": 4.0}, "`padding` must be an int"),
+    ({"mean": (0.5,), "std": (0.1,), "cutout": True}, "`cutout` must be an int"),
     ({"mean": (0.5,), "std": (0.1,), "photometric": Photometric()}, "with three channels.*of 1;"),
 ])  # fmt: skip
 def test_wrong_settings_are_refused(settings, message):

@@ -100,7 +100,7 @@ def test_every_range_is_closed_and_nothing_is_clamped(name):
 
 @pytest.mark.parametrize("name", ["Posterize", "SolarizeAdd"])
 def test_fractions_where_the_argument_is_an_integer(name):
-    refused(ValueError, ["argument", name, "whole", 3.5], IMAGES, name, 3.5)
+    refused(ValueError, ["argument", name, "integer", 3.5], IMAGES, name, 3.5)
 
 
 @pytest.mark.parametrize(("kind", "center", "words"), [

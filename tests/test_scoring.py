@@ -452,7 +452,7 @@ def test_wrong_candidates_are_refused():
         score(network(), CANDIDATES[:, :0])
     with pytest.raises(TypeError, match=r"uint8 or floats, got torch\.int64"):
         score(network(), CANDIDATES.long())
-    with pytest.raises(ValueError, match="`chunk_size` must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match="`chunk_size` must be an int of at least 1"):
         score(network(), CANDIDATES, chunk_size=2.5)
     with pytest.raises(TypeError, match=r"`model`.*Module.*got function"):
         score(F.relu, CANDIDATES)

@@ -290,7 +290,7 @@ def test_files_that_hold_nothing_of_ours_are_refused(part, tmp_path):
     [
         ("Posterize", {"argument": 9.0}, r"Posterize must lie in \[1, 8\] bits, got 9"),
         ("Posterize", {"argument": 0.0}, r"Posterize must lie in \[1, 8\] bits, got 0"),
-        ("Posterize", {"argument": 4.5}, r"must be a whole number of bits, got 4\.5"),
+        ("Posterize", {"argument": 4.5}, r"must be an integer number of bits, got 4\.5"),
         ("Rotate", {"argument": math.nan}, r"`argument` of Rotate must lie in .*got nan"),
         ("Rotate", {"operation": -2}, r"`operation` must lie in \[-1, 15\]"),
         ("Rotate", {"operation": 99}, r"`operation` must lie in \[-1, 15\]"),

@@ -1,7 +1,7 @@
-"""DivAug: automated data augmentation that follows the model.
+"""Image augmentation on the device of the model, and DivAug's choice among views.
 
-Every image gets E random sub-policies, the model says what it makes of each, and the S candidates
-whose predictions lie far apart are kept.
+`Views` draws augmented views of every image from a policy. `DivAug` also scores E candidates of
+each image with the model and keeps the S whose predictions lie far apart.
 """
 
 from importlib import import_module

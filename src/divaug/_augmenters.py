@@ -23,7 +23,7 @@ class Explanation:
 
     Args:
         candidates: `[B,E,C,H,W]`, finished.
-        subpolicies: `[B,E,K]`, what made them.
+        subpolicies: `[B,E,K]`, the draws behind them.
         probs: float32 `[B,E,D]`, the model's predictions.
         chosen: int64 `[B,S]`, the candidates kept, in the order of choice.
     """
@@ -35,27 +35,26 @@ class Explanation:
 
 
 class DivAug(Augmenter):
-    """Augmentation that follows the model.
+    """Augmentation chosen by the model's predictions.
 
-    For each image it draws E sub-policies, asks the model for its predictions, keeps the S
-    candidates whose predictions lie far apart, and repeats the label S times. While it asks, no
-    other thread may use the model; see `score`.
+    Each image becomes E candidates. The model scores them, the S whose predictions lie far apart
+    are kept, and the label is repeated S times. While it scores, no other thread may use the model.
 
     Args:
-        model: the network being trained, or any other; returns logits.
-        num_candidates: E, how many candidates are made of each image; at most 64.
-        num_selected: S, how many of them are kept; at most E.
-        policy: what sub-policies are drawn from; None for the universal set.
+        model: the network being trained, or another one; must return logits.
+        num_candidates: E, candidates of each image; at most 64.
+        num_selected: S, candidates kept; at most E.
+        policy: distribution of sub-policies; None for the universal set.
         default: the default augmentation; None for bytes scaled to [0, 1].
-        method: the rule of selection, see `select`.
-        seed: decides every draw, together with the step and the samples' numbers.
+        method: rule of selection, see `select`.
+        seed: determines every draw, with the step and the samples' indices.
         pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from, row i the sample of
             number i, which is not paired with itself; None for the batch. Give it when several
             processes share the work, so that partners do not depend on the batch.
-        dtype: of the images, those that the model is asked about and those returned; None for the
-            model's. Put a teacher of lower precision into a module whose forward converts them.
+        dtype: of the images, scored and returned; None for the model's. Wrap a teacher of lower
+            precision in a module whose forward converts them.
         channels_last: whether to return images with their channels last.
-        chunk_size: most candidates scored in one forward pass.
+        chunk_size: maximum number of candidates in one forward pass.
         backend: "torch" or "triton" to force one; None to choose.
 
     Example:
@@ -191,11 +190,11 @@ class DivAug(Augmenter):
 
 
 class Views(Augmenter):
-    """One or more augmented views of every image, drawn from a policy without asking a model.
+    """One or more augmented views of every image, drawn from a policy without a model.
 
     Args:
-        policy: what sub-policies are drawn from; None for the default augmentation alone.
-        default: the default augmentation, like the rest as for `DivAug`.
+        policy: distribution of sub-policies; None for the default augmentation alone.
+        default: the default augmentation; see `DivAug`, also for the other arguments.
         num_views: views of each image.
         seed: see `DivAug`.
         pool: see `DivAug`.
@@ -260,7 +259,7 @@ class Views(Augmenter):
 
 
 def _counts(num_candidates: object, num_selected: object) -> tuple[int, int]:
-    """E and S, refused where they are none."""
+    """Return E and S after checking them."""
     E = check_whole("num_candidates", num_candidates, 1, MAX_CANDIDATES)
     S = check_whole("num_selected", num_selected, 1)
     if S > E:
@@ -272,7 +271,7 @@ def _counts(num_candidates: object, num_selected: object) -> tuple[int, int]:
 
 
 def _check_method(method: object, num_candidates: int, num_selected: int) -> None:
-    """Refuse what is no rule of selection, and one that would have too much to try."""
+    """Refuse an unknown rule of selection, and one with too many subsets to try."""
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(unknown_name("method", method, tuple(METHODS)))
     METHODS[method].check(num_candidates, num_selected)

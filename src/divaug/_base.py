@@ -23,7 +23,7 @@ from divaug.operations.checks import check_images
 from divaug.policies import Policy
 from divaug.policies.base import check_policy
 
-__all__ = ["Augmenter", "Expansion", "check_batch", "check_size", "repeat_labels"]
+__all__ = ["Augmenter", "Expansion", "check_size", "repeat_labels"]
 
 # Steps are counted in int64.
 _LAST_STEP = 2**63 - 1
@@ -93,21 +93,6 @@ def _scaled(channels: int) -> DefaultAugmentation:
     return plain((0.0,) * channels, (1.0,) * channels)
 
 
-@dataclass(frozen=True, eq=False)
-class _Last:
-    """The draws behind the views of the last call.
-
-    Args:
-        subpolicies: `[B,E,K]`.
-        chosen: `[B,S]`, what was kept of them; None for all.
-        size: height and width of the images.
-    """
-
-    subpolicies: SubPolicies
-    chosen: Tensor | None
-    size: tuple[int, int]
-
-
 class Augmenter(ABC):
     """Interface and base of augmenters: callables from a batch to the images trained on.
 
@@ -124,7 +109,8 @@ class Augmenter(ABC):
         with torch.inference_mode(False):
             self.step = torch.zeros((), dtype=torch.int64, device="cpu")
         self._sums: Sums | None = None
-        self._last: _Last | None = None
+        # The sub-policies of the last call, what was kept of them, and the size of the images.
+        self._last: tuple[SubPolicies, Tensor | None, tuple[int, int]] | None = None
 
     @property
     @abstractmethod
@@ -174,7 +160,7 @@ class Augmenter(ABC):
     ) -> tuple[Tensor, SubPolicies]:
         """Make the candidates of this step, `[B,E,C,H,W]`, and their sub-policies."""
         _check_process()
-        check_batch(images)
+        check_images(images)
         with torch.inference_mode(False):  # as when it is made
             self.step = self.step.to(images.device)
         return self.expansion.candidates(images, index, self.step, epoch, dtype)
@@ -199,7 +185,7 @@ class Augmenter(ABC):
         sums.add(subpolicies, chosen)
         if probs is not None and chosen is not None:
             sums.add_diversity(probs, chosen)
-        self._last = _Last(subpolicies, chosen, (images.shape[2], images.shape[3]))
+        self._last = (subpolicies, chosen, (images.shape[2], images.shape[3]))
         self.step += 1
 
     def _sums_for(self, subpolicies: SubPolicies) -> Sums:
@@ -208,7 +194,7 @@ class Augmenter(ABC):
         if self._sums is None:
             self._sums = Sums.zeros(names, subpolicies.device)
         self._sums.check_names(names)  # a record that was loaded may be of another policy
-        if self._sums.applied.device != subpolicies.device:
+        if self._sums.totals["images"].device != subpolicies.device:
             self._sums = self._sums.to(subpolicies.device)
         return self._sums
 
@@ -224,13 +210,12 @@ class Augmenter(ABC):
         Returns:
             `[B·S,…]`, for S views of each image in their order; see `divaug.follow`.
         """
-        last = self._last
-        if last is None:
+        if self._last is None:
             raise ValueError("there is nothing to follow: augment the masks' images first.")
-        check_size(masks, last.size)
+        subpolicies, chosen, size = self._last
+        check_size(masks, size)
         backend = self.expansion.backend
-        moved = follow(masks, last.subpolicies, fill=fill, chosen=last.chosen, backend=backend)
-        return moved.flatten(0, 1)
+        return follow(masks, subpolicies, fill=fill, chosen=chosen, backend=backend).flatten(0, 1)
 
     def kept(self) -> SubPolicies:
         """The sub-policies `[B,S,K]` behind the S views of each image of the last call, in order.
@@ -238,17 +223,17 @@ class Augmenter(ABC):
         They can be printed, saved, and applied again with `divaug.replay`, given the same `pool`.
         With `finished=True` it gives the views themselves.
         """
-        last = self._last
-        if last is None:
+        if self._last is None:
             raise ValueError("nothing was augmented yet: call the augmenter first.")
-        if last.chosen is None:
-            return last.subpolicies.clone()  # as below: a graph that is replayed writes to its own
-        row = torch.arange(len(last.chosen), device=last.chosen.device)[:, None]
-        return last.subpolicies[row, last.chosen]
+        subpolicies, chosen, _ = self._last
+        if chosen is None:
+            return subpolicies.clone()  # as below: a graph that is replayed writes to its own
+        row = torch.arange(len(chosen), device=chosen.device)[:, None]
+        return subpolicies[row, chosen]
 
     def record(self) -> Record:
         """What was kept since the last `reset_record`; waits for the device."""
-        if self._sums is None or not int(self._sums.images):
+        if self._sums is None or not int(self._sums.totals["images"]):
             raise ValueError("nothing was augmented yet: call the augmenter first.")
         return self._sums.to_record()
 
@@ -258,15 +243,15 @@ class Augmenter(ABC):
             self._sums.reset()
 
     def record_state(self) -> dict[str, Any] | None:
-        """The record so far, as JSON can hold it; None before anything was augmented."""
+        """Return the record so far as JSON values; None before the first call."""
         return None if self._sums is None else self._sums.state()
 
     def load_record_state(self, state: Mapping[str, Any] | None) -> None:
-        """Continue a record that `record_state` gave; None starts a new one.
+        """Continue a record from `record_state`; None starts a new one.
 
         Raises:
-            ValueError: it is none, or it is of other operations; where nothing was augmented yet,
-                the first call says so.
+            ValueError: the state is no record, or one of other operations; before the first call of
+                the augmenter, that call raises it.
         """
         if state is None:
             self.reset_record()
@@ -277,7 +262,7 @@ class Augmenter(ABC):
             self._sums.copy_(Sums.from_state(state))
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs to draw what the uninterrupted one would have."""
+        """Return the step and the seed, with which a resumed run draws as the uninterrupted one."""
         return {"step": int(self.step), "seed": self.expansion.seed}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -300,12 +285,6 @@ def _check_process() -> None:
         )
 
 
-def check_batch(images: object) -> None:
-    """Refuse images that would fail before `expand` checks them in full."""
-    if not isinstance(images, Tensor) or images.ndim != 4 or images.shape[1] not in (1, 3):
-        check_images(images)
-
-
 def check_size(masks: object, size: tuple[int, int]) -> None:
     """Refuse masks of another size than their images had."""
     if isinstance(masks, Tensor) and masks.ndim > 1 and tuple(masks.shape[-2:]) != size:
@@ -319,7 +298,7 @@ def repeat_labels(labels: Tensor | None, images: Tensor, views: int) -> Tensor |
     """Each image's label `views` times, image-major; hard, soft or none, never changed."""
     if labels is None:
         return None
-    check_batch(images)
+    check_images(images)
     if not isinstance(labels, Tensor):
         raise TypeError(
             f"`labels` must be a tensor [B] or [B,D], or None, got {type(labels).__name__}; for "

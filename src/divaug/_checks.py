@@ -23,7 +23,7 @@ __all__ = [
 
 
 def holds_integers(tensor: Tensor) -> bool:
-    """Whether the elements are whole numbers by their dtype; truth values are not.
+    """Return whether a tensor has an integer dtype; bool is none.
 
     Example:
         >>> holds_integers(torch.tensor([3])), holds_integers(torch.tensor([3j]))
@@ -33,9 +33,9 @@ def holds_integers(tensor: Tensor) -> bool:
 
 
 def whole(value: object) -> int | None:
-    """A whole number of Python or NumPy as Python's; None for anything else.
+    """Convert an int of Python or NumPy to Python's; None for anything else.
 
-    Truth values are none, nor are tensors: reading one may wait for a device.
+    Neither bool nor a tensor counts: reading a tensor may synchronise.
 
     Example:
         >>> import numpy as np
@@ -47,7 +47,7 @@ def whole(value: object) -> int | None:
 
 
 def real(value: object) -> float | None:
-    """A number of Python or NumPy as Python's, whole ones as an int; None for anything else.
+    """Convert a number of Python or NumPy to Python's int or float; None for anything else.
 
     Example:
         >>> import numpy as np
@@ -60,17 +60,17 @@ def real(value: object) -> float | None:
 
 
 def check_whole(setting: str, value: object, low: int, high: int | None = None) -> int:
-    """The value as an int, refused if it is no whole number from `low` to `high`, None: no end."""
+    """Return an int after checking that it lies in [low, high]; `high` None has no limit."""
     top = math.inf if high is None else high
     number = whole(value)
     if number is not None and low <= number <= top:
         return number
     rule = f"of at least {low}" if high is None else f"in [{low}, {high}]"
-    raise ValueError(f"`{setting}` must be a whole number {rule}, got {value!r}.")
+    raise ValueError(f"`{setting}` must be an int {rule}, got {value!r}.")
 
 
 def check_number(what: str, value: object, low: float, high: float) -> float:
-    """The value as Python's, refused if it is no number from `low` to `high`; NaN is none."""
+    """Return a number after checking that it lies in [low, high]; NaN does not."""
     number = real(value)
     if number is not None and low <= number <= high:
         return number
@@ -78,7 +78,7 @@ def check_number(what: str, value: object, low: float, high: float) -> float:
 
 
 def check_range(setting: str, value: object, high: float | None = None) -> tuple[float, float]:
-    """Two numbers, the smaller first, above 0 and up to `high`, as floats; None for no end."""
+    """Return two floats after checking that 0 < first ≤ second ≤ `high`; None has no limit."""
     top = sys.float_info.max if high is None else high
     ends = value if isinstance(value, tuple | list) else ()
     numbers = [float(n) for n in map(real, ends) if n is not None]
@@ -111,7 +111,7 @@ def outside_graphs(function: Callable[_P, _R]) -> Callable[_P, _R]:
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         if torch.compiler.is_compiling():
-            # Asked for only here: it brings the compiler, which takes a second to import.
+            # Accessed only here: it imports the compiler, which takes a second.
             plain: Callable[_P, _R] = torch.compiler.disable(function)
             return plain(*args, **kwargs)
         return function(*args, **kwargs)
@@ -125,11 +125,11 @@ def constant(
     device: torch.device,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """Numbers on a device, copied there once: a copy makes the host wait.
+    """Return numbers on a device, copied there once: each copy synchronises.
 
     Args:
         values: the numbers.
-        device: where.
-        dtype: of the tensor; never torch's default, which a program may change at any time.
+        device: device of the tensor.
+        dtype: dtype of the tensor; never torch's default, which a program may change at any time.
     """
     return torch.tensor(values, dtype=dtype, device=device)

@@ -34,12 +34,11 @@ _CHUNK_ELSEWHERE = 1 << 26
 
 
 def variance_diversity(probs: Tensor) -> Tensor:
-    """𝒟(𝒮), equation 4: mean squared distance of a set's predictions from their mean.
+    """Compute 𝒟(𝒮), equation 4: mean squared distance of a set's predictions from their mean.
 
     Args:
-        probs: `[...,S,D]`, the probability vectors of a set of S augmented images. That they are
-            none (but logits, or sigmoids of many labels) is noticed on a CPU only: looking would
-            make the host wait for another device.
+        probs: `[...,S,D]`, the probability vectors of a set of S augmented images. Logits, or
+            sigmoids of many labels, are refused on a CPU; on a GPU a check would synchronise.
 
     Returns:
         float32 `[...]`, between 0 and `upper_bound(S, D)`.
@@ -60,7 +59,7 @@ def variance_diversity(probs: Tensor) -> Tensor:
 
 
 def spread(probs: Tensor) -> Tensor:
-    """`variance_diversity` of what is known to be probabilities: nothing is checked."""
+    """Compute `variance_diversity` without checks."""
     p = probs.to(torch.float32)
     mean_probs = p.mean(-2, keepdim=True)  # ψ
     delta = p - mean_probs  # Δ
@@ -137,12 +136,11 @@ def upper_bound(num_selected: int, num_classes: int) -> float:
 
 
 def loss_diversity(logits: Tensor, labels: Tensor) -> Tensor:
-    """𝒟_loss(𝒮): mean cross-entropy of a set of augmented images.
+    """Compute 𝒟_loss(𝒮): mean cross-entropy of a set of augmented images.
 
     Args:
         logits: `[B,S,D]`.
-        labels: int64 `[B]` in [0, D), or soft `[B,D]`, floats. That they lie outside is noticed on
-            a CPU only: looking would make the host wait for another device.
+        labels: int64 `[B]` in [0, D), or soft `[B,D]`, floats. The range is checked on a CPU only.
 
     Returns:
         float32 `[B]`.
@@ -221,17 +219,16 @@ def _check_labels(labels: Tensor, num_classes: int, predictions: str) -> None:
 
 
 def affinity(clean: Tensor, augmented: Tensor, labels: Tensor) -> Tensor:
-    """τ: accuracy on augmented validation images minus accuracy on the clean ones.
+    """Compute τ: accuracy on augmented validation images minus accuracy on the clean ones.
 
     Args:
         clean: predictions `[B,D]` (logits or probabilities) for the images as they are.
         augmented: predictions `[B,D]` or `[B,S,D]` for their augmented versions.
-        labels: int64 `[B]` in [0, D). That they lie outside is noticed on a CPU only: looking
-            would make the host wait for another device.
+        labels: int64 `[B]` in [0, D). The range is checked on a CPU only.
 
     Returns:
-        A scalar, negative where augmentation moves images away from their class; not a number
-        where a prediction is none.
+        A scalar, negative where augmentation moves images away from their class; NaN where a
+        prediction is NaN.
     """
     meter = AffinityMeter()
     meter.update(clean, augmented, labels)
@@ -300,7 +297,7 @@ class AffinityMeter:
 
 
 def _right(predictions: Tensor, labels: Tensor) -> Tensor:
-    """1 where the largest prediction is the label's, else 0; not a number where one is none."""
+    """Return 1 where the largest prediction is the label's, else 0; NaN where one is NaN."""
     right = (predictions.argmax(-1) == labels).to(torch.float32)
-    # To argmax what is not a number is the largest.
+    # For argmax, NaN is the largest.
     return right.masked_fill(predictions.isnan().any(-1), torch.nan)

@@ -54,20 +54,20 @@ def expand(
     and 32 MiB more where the default augmentation resizes.
 
     Args:
-        images: uint8 `[B,C,H,W]` (or float in [0, 1], quantised to 8 bits; checking its range
-            makes the host wait for the device).
-        num_candidates: E, how many candidates are made of each image.
-        policy: what sub-policies are drawn from; None for DivAug's universal set.
+        images: uint8 `[B,C,H,W]`, or float in [0, 1], quantised to 8 bits; the check of the range
+            synchronises.
+        num_candidates: E, candidates of each image.
+        policy: distribution of sub-policies; None for DivAug's universal set.
         default: the default augmentation that follows, ending in normalised floats; None to return
             the bytes after the sub-policy.
-        seed: decides every draw, together with `step` and `index`.
-        index: int64 `[B]`, the samples' numbers in their dataset; None for 0 to B − 1.
-        step: the step or epoch; a number, or an integer tensor on the device. Without it every
-            call draws the same, so a loop that expands must count.
-        epoch: what a policy that follows a schedule goes by.
+        seed: determines every draw, with `step` and `index`.
+        index: int64 `[B]`, the samples' indices in their dataset; None for 0 to B − 1.
+        step: the step or epoch; an int, or an integer tensor on the device. Without it every call
+            draws the same.
+        epoch: the epoch, for a policy with a schedule.
         pool: uint8 `[N,C,H,W]` originals that SamplePairing draws its partner from, row i the
-            sample of number i, which is not paired with itself; None for the batch.
-        dtype: of the finished candidates; float32 unless given. Only with `default`.
+            sample of index i, which is not paired with itself; None for the batch.
+        dtype: dtype of the finished candidates; float32 by default. Only with `default`.
         channels_last: whether each candidate is stored with its channels last.
         backend: "torch" or "triton" to force one; None to choose.
 
@@ -105,7 +105,7 @@ def expand(
 
 
 def renderer_for(subpolicies: SubPolicies, backend: str | None) -> Renderer:
-    """What turns these sub-policies into pixels: kernels know the sixteen operations only."""
+    """Choose the renderer of these sub-policies: kernels have the sixteen operations only."""
     if subpolicies.operations == _SIXTEEN:  # mostly the same objects: no need to look at names
         triton = kernels.use_triton(backend, subpolicies.device)
         return render_in_kernels if triton else render
@@ -142,7 +142,7 @@ def _check(
 
 
 def check_default(default: object) -> None:
-    """Refuse what is no default augmentation; None leaves it out."""
+    """Refuse what is neither a default augmentation nor None."""
     if default is not None and not isinstance(default, DefaultAugmentation):
         raise TypeError(
             "`default` must be a DefaultAugmentation, such as default_augmentation.cifar10(), or "
@@ -151,7 +151,7 @@ def check_default(default: object) -> None:
 
 
 def check_dtype(dtype: object) -> None:
-    """Refuse what finished images cannot be stored in; None leaves the choice."""
+    """Refuse dtypes that cannot hold finished images; None leaves the choice."""
     if dtype is None:
         return
     if not isinstance(dtype, torch.dtype):
@@ -164,7 +164,7 @@ def check_dtype(dtype: object) -> None:
 
 
 def check_pool(pool: object) -> None:
-    """Refuse what no batch can draw its partners from; None is the batch itself."""
+    """Refuse a pool that no batch can draw partners from; None is the batch itself."""
     if pool is None:
         return
     if not isinstance(pool, Tensor) or pool.dtype != torch.uint8:
@@ -184,7 +184,7 @@ def check_pool(pool: object) -> None:
 
 
 def pool_for(pool: Tensor | None, originals: Tensor) -> Tensor:
-    """What partners are taken from: the pool, refused if it does not fit, or the originals."""
+    """Return the originals to take partners from: the pool, or the batch without one."""
     check_pool(pool)
     if pool is None:
         return originals
@@ -212,14 +212,13 @@ def replay(
 ) -> Tensor:
     """Apply sub-policies drawn before: the same pixels on any device.
 
-    Translations, Cutout's sides and its places are in pixels: on images of another size than those
-    that they were drawn for they mean something else. The values are looked at first, for which
-    the host waits.
+    Translations and Cutout are in pixels, so replay on images of the size they were drawn for. The
+    values are checked first, for which the host waits.
 
     Args:
         images: uint8 `[B,C,H,W]`, the originals.
         subpolicies: `[B,E,K]`, on the device of `images`.
-        pool: what their partners point into; None for the batch.
+        pool: images that their partners are indices of; None for the batch.
         finished: whether to apply the default augmentation that was drawn with them.
         backend: "torch" or "triton" to force one; None to choose.
 
@@ -227,7 +226,7 @@ def replay(
         Candidates `[B,E,C,H,W]`: uint8, or float32 where they are finished.
 
     Raises:
-        ValueError: sub-policies that nobody can have drawn, or not for such images.
+        ValueError: sub-policies with values that no policy draws, or drawn for other images.
     """
     check_images(images)
     originals = to_bytes(images).contiguous()
@@ -269,11 +268,7 @@ def _placed(subpolicies: SubPolicies, images: Tensor) -> Placement:
 
 
 def _fit(subpolicies: SubPolicies, pool: int, size: tuple[int, int]) -> SubPolicies:
-    """The same without partners and places that nobody asks for; waits for the device.
-
-    Raises:
-        ValueError: a partner that the pool does not have, or a place outside of the images.
-    """
+    """Check partners and places against pool and images; zero unused ones; waits for the device."""
     pairing = subpolicies.applying(lambda operation: operation.needs_partner)
     partner = torch.where(pairing, subpolicies.partner, 0)
     check_partners(partner, pool, "pass the `pool` that `subpolicies` were drawn with.")

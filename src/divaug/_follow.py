@@ -1,8 +1,7 @@
-"""`follow`: what lies over an image, such as a mask of classes, goes where its pixels go.
+"""`follow`: masks move as the pixels of their images.
 
-Not the masks are put through the operations but the numbers of the pixels: an image in which each
-pixel says, in its three bytes, which one it is. What comes out of the same executor says of every
-pixel of a candidate where it was, and masks of any kind are looked up there.
+The operations are applied to an image of indices: each pixel holds its own index in three bytes.
+The result gives the source of every pixel of a candidate; masks of any kind are looked up there.
 """
 
 import math
@@ -43,13 +42,11 @@ def follow(
     SamplePairing mixes in another one: the mask stays that of the image.
 
     Args:
-        masks: `[B,H,W]` or `[B,C,H,W]`, truth values, whole numbers or floats: classes, instances,
-            depths.
-        subpolicies: `[B,E,K]`, what `expand` returned for the images.
-        fill: what a mask has where no pixel of the image is, such as the class that a loss
-            ignores.
-        chosen: int64 `[B,S]`, which candidates to follow, such as `select` returns; None for all.
-            That there are no such candidates is noticed on a CPU only.
+        masks: `[B,H,W]` or `[B,C,H,W]`, bool, int or float: classes, instances, depths.
+        subpolicies: `[B,E,K]`, as returned by `expand` for the images.
+        fill: value where no pixel of the image is, such as the class that a loss ignores.
+        chosen: int64 `[B,S]`, candidates to follow, as returned by `select`; None for all. Checked
+            on a CPU only.
         backend: "torch" or "triton" to force one; None to choose.
 
     Returns:
@@ -58,8 +55,7 @@ def follow(
 
     Raises:
         TypeError: masks, sub-policies or a `fill` of another kind.
-        ValueError: what does not fit together; sub-policies that nobody can have drawn, which are
-            noticed on a CPU only.
+        ValueError: what does not fit together; on a CPU also values that no policy draws.
 
     Example:
         >>> from divaug import expand, policies
@@ -119,25 +115,25 @@ def _move(
 
 
 def _numbered(height: int, width: int, device: torch.device) -> Tensor:
-    """An image whose pixels say which they are: their numbers from 1 on, low byte first."""
+    """Return an image whose pixels hold their own index from 1 on, low byte first."""
     number = torch.arange(1, height * width + 1, device=device)
     bytes_of = torch.stack([number & 255, (number >> 8) & 255, number >> 16])
     return bytes_of.to(torch.uint8).view(1, 3, height, width)
 
 
 def _candidates(numbered: Tensor, moving: SubPolicies, backend: str | None) -> Tensor:
-    """What the executor makes of numbered pixels: uint8 `[b·E,3,H,W]`."""
+    """Apply the operations to an image of indices: uint8 `[b·E,3,H,W]`."""
     originals = numbered.expand(len(moving), -1, -1, -1).contiguous()
-    nobody = torch.zeros_like(numbered)  # what comes from another image is no pixel of this one
+    nothing = torch.zeros_like(numbered)  # what comes from another image is no pixel of this one
     run = renderer_for(moving, backend)
-    return run(originals, moving, nobody, torch.uint8, False).flatten(0, 1)
+    return run(originals, moving, nothing, torch.uint8, False).flatten(0, 1)
 
 
 def _sources(candidates: Tensor, pixels: int) -> Tensor:
-    """Which pixel every pixel of the candidates was: int32 `[b·E,pixels]`, −1 for none."""
+    """Return the source of every pixel of the candidates: int32 `[b·E,pixels]`, −1 for none."""
     low, middle, high = candidates.flatten(2).unbind(1)
     numbers = high.to(torch.int32).mul_(256).add_(middle).mul_(256).add_(low).sub_(1)
-    # An operation of one's own may have filled in what is no number of a pixel.
+    # An operation of one's own may have filled in values beyond the indices.
     return torch.where(numbers < pixels, numbers, -1)
 
 

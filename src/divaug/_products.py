@@ -34,15 +34,15 @@ _Floats = NDArray[np.floating[Any]]
 
 
 def products_and_sums(probs: Tensor) -> Tensor:
-    """Products of all candidates of an image, and the sum of each one's probabilities.
+    """Compute the products of all candidates of an image, and the sum of each one's probabilities.
 
     Args:
         probs: `[B,E,D]`, of any float dtype, on any device.
 
     Returns:
         float64 `[E,E+1,B]`, images on the last axis since the others are short: the products in
-        units of 2**-52 and, last, the sums in units of 2**-26. What belongs to a vector that is not
-        finite is not a number.
+        units of 2**-52 and, last, the sums in units of 2**-26. Entries of a vector that is not
+        finite are NaN.
     """
     # Cast first: a double beyond float32 is as infinite here as in the kernel.
     single = probs.detach().to(torch.float32)
@@ -111,7 +111,7 @@ def _helpers(_process: int) -> ThreadPoolExecutor:
 
 
 def _worker(shape_of: _Floats) -> Callable[[_Floats, _Floats], None]:
-    """A function with memory of its own that fills the products of one chunk.
+    """Return a function with memory of its own that fills the products of one chunk.
 
     Few and large calls: each gives Python's lock away and has to wait for it again. What the upper
     half of the rows has multiplied with the lower is not multiplied again, but left to the caller.
@@ -145,9 +145,9 @@ def _to_fixed_point(part: _Floats, whole: _Floats) -> None:
 
 
 def _all_in_unit_interval(part: _Floats) -> bool:
-    """Whether all lie in [0, 1], in one pass over their bits.
+    """Return whether all lie in [0, 1], in one pass over their bits.
 
-    The bits of floats from 0 to 1, read as whole numbers, are those from 0 to the bits of 1; what
+    The bits of floats from 0 to 1, read as integers, are those from 0 to the bits of 1; what
     is negative (also −0), above 1, infinite or not a number lies above them.
     """
     return bool(part.view(np.uint32).max() <= np.float32(1).view(np.uint32))

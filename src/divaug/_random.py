@@ -39,7 +39,7 @@ ROUNDS = 10
 
 
 class Purpose(IntEnum):
-    """What a draw is for; two purposes never share a random word."""
+    """The purposes of draws; two purposes never share a random word."""
 
     OPERATION = 0  # row of the policy's table, probability, coin, magnitude
     PLACE = 1  # sign, centre y, centre x, partner
@@ -56,7 +56,7 @@ class Purpose(IntEnum):
 
 
 def check_seed(seed: object) -> int:
-    """Return `seed` as a Python int if it is a whole number of 64 bits."""
+    """Return `seed` as a Python int after checking that it has 64 bits."""
     number = whole(seed)
     if number is None:
         raise TypeError(f"`seed` must be an int, got {type(seed).__name__}.")
@@ -139,12 +139,12 @@ def _mixed(product: _Whole, word: _Whole, key: int) -> _Whole:
 
 
 def uniform(word: Tensor) -> Tensor:
-    """A word as float32 in [0, 1): its upper 24 bits, so that every value is exact."""
+    """Convert a word to float32 in [0, 1): its upper 24 bits, so that every value is exact."""
     return (word >> 8).to(torch.float32) * 2.0**-24
 
 
 def below(word: Tensor, bound: int | Tensor) -> Tensor:
-    """A word as a whole number in [0, bound), int64."""
+    """Convert a word to an integer in [0, bound), int64."""
     return (word * bound) >> 32
 
 

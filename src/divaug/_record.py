@@ -1,4 +1,4 @@
-"""What an augmenter kept: counts of operations and mean diversity, summed up on the device."""
+"""The record of an augmenter: counts of operations and mean diversity, summed on the device."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,23 +13,19 @@ from divaug._subpolicies import SubPolicies
 __all__ = ["Record", "Sums"]
 
 
-# In the order of `Sums._totals`.
-_TOTALS = ("applied", "drawn", "probability", "diversity", "images")
-
-
 @dataclass(frozen=True)
 class Record:
-    """What was kept since the last reset.
+    """Summary of the views kept since the last reset.
 
     Args:
         images: originals seen.
-        operations: operation → how often a kept sub-policy applied it.
-        drawn: operation → how often a kept sub-policy held it, applied or not.
-        probability: operation → mean probability it was kept with (NaN where it never was).
+        operations: operation → number of kept sub-policies that applied it.
+        drawn: operation → number of kept sub-policies that held it, applied or not.
+        probability: operation → mean probability in kept sub-policies; NaN without any.
         diversity_kept: mean Variance Diversity of the kept candidates; NaN where the method does
-            not ask the model, or a prediction was not finite.
-        diversity_all: mean Variance Diversity of all candidates; NaN likewise.
-        diversity_best: mean of the largest that any choice of as many had had; NaN likewise, and
+            not score, or a prediction was not finite.
+        diversity_all: mean Variance Diversity of all candidates; NaN alike.
+        diversity_best: mean of the largest that any choice of as many had had; NaN alike, and
             where there are too many choices to try.
     """
 
@@ -44,35 +40,41 @@ class Record:
 
 @dataclass
 class Sums:
-    """Totals on the device, so that keeping a record never makes the host wait.
+    """Totals on the device, so that a record needs no synchronisation.
 
     They are only ever changed in place: a CUDA graph that adds to them stays valid after a reset.
+
+    Args:
+        names: the operations.
+        totals: `applied`, `drawn` and `probability` of each operation, `diversity` of the kept, of
+            all and of the best choice, and `images`.
+        scored: whether a model's predictions were ever added.
     """
 
     names: list[str]
-    applied: Tensor
-    drawn: Tensor
-    probability: Tensor
-    diversity: Tensor  # of the kept, of all, of the best choice
-    images: Tensor
-    asked: bool = False  # whether a model's predictions were ever added
+    totals: dict[str, Tensor]
+    scored: bool = False
 
     @staticmethod
     def zeros(names: list[str], device: torch.device) -> "Sums":
         """Totals of nothing."""
-        counts = torch.zeros(len(names), dtype=torch.int64, device=device)
-        total = torch.zeros(len(names), dtype=torch.float64, device=device)
-        images = torch.zeros((), dtype=torch.int64, device=device)
-        return Sums(names, counts, counts.clone(), total, total.new_zeros(3), images)
+        kinds = {
+            "applied": ((len(names),), torch.int64),
+            "drawn": ((len(names),), torch.int64),
+            "probability": ((len(names),), torch.float64),
+            "diversity": ((3,), torch.float64),
+            "images": ((), torch.int64),
+        }
+        totals = {
+            name: torch.zeros(shape, dtype=dtype, device=device)
+            for name, (shape, dtype) in kinds.items()
+        }
+        return Sums(names, totals)
 
     @staticmethod
     def from_state(state: Mapping[str, Any]) -> "Sums":
-        """Totals from what `state` gave, on the CPU.
-
-        Raises:
-            ValueError: it is no such state, or there are more or fewer numbers than totals.
-        """
-        wanted = {"names", "asked", *_TOTALS}
+        """Totals from what `state` gave, on the CPU."""
+        wanted = {"names", "asked", "applied", "drawn", "probability", "diversity", "images"}
         if not isinstance(state, Mapping) or not wanted <= set(state):
             held = sorted(map(str, state)) if isinstance(state, Mapping) else repr(state)
             raise ValueError(
@@ -80,8 +82,8 @@ class Sums:
                 "`record_state` returned."
             )
         sums = Sums.zeros(list(state["names"]), torch.device("cpu"))
-        sums.asked = bool(state["asked"])
-        for name, total in zip(_TOTALS, sums._totals(), strict=True):
+        sums.scored = bool(state["asked"])
+        for name, total in sums.totals.items():
             found = torch.tensor(state[name], dtype=total.dtype, device="cpu")
             if found.shape != total.shape:
                 raise ValueError(
@@ -93,41 +95,31 @@ class Sums:
 
     def state(self) -> dict[str, Any]:
         """The totals as JSON can hold them; waits for the device."""
-        return {
-            "names": self.names,
-            **{name: t.tolist() for name, t in zip(_TOTALS, self._totals(), strict=True)},
-            "asked": self.asked,
-        }
+        totals = {name: total.tolist() for name, total in self.totals.items()}
+        return {"names": self.names, **totals, "asked": self.scored}
 
     def to(self, device: torch.device) -> "Sums":
         """The same totals on a device."""
-        applied, drawn, probability, diversity, images = (t.to(device) for t in self._totals())
-        return Sums(self.names, applied, drawn, probability, diversity, images, self.asked)
+        totals = {name: total.to(device) for name, total in self.totals.items()}
+        return Sums(self.names, totals, self.scored)
 
     def copy_(self, other: "Sums") -> None:
         """Take over the totals of others with the same names, in place."""
         other.check_names(self.names)
-        for mine, theirs in zip(self._totals(), other._totals(), strict=True):
-            mine.copy_(theirs)
-        self.asked = other.asked
+        for name, total in self.totals.items():
+            total.copy_(other.totals[name])
+        self.scored = other.scored
 
     def check_names(self, names: list[str]) -> None:
-        """Refuse to count the operations of an augmenter that has others.
-
-        Raises:
-            ValueError: the names are not those that are counted here.
-        """
+        """Refuse the operations of another augmenter."""
         if self.names != names:
             mine = [name for name in self.names if name not in names] or self.names
             theirs = [name for name in names if name not in self.names] or names
             raise ValueError(
-                "the record must be of the same operations: it has "
-                f"{', '.join(mine)} and this augmenter {', '.join(theirs)} (of "
-                f"{len(self.names)} and {len(names)}); give the record of this augmenter."
+                f"the record must be of the same operations: it has {', '.join(mine)} and this "
+                f"augmenter {', '.join(theirs)} (of {len(self.names)} and {len(names)}); give the "
+                "record of this augmenter."
             )
-
-    def _totals(self) -> tuple[Tensor, ...]:
-        return (self.applied, self.drawn, self.probability, self.diversity, self.images)
 
     def add(self, subpolicies: SubPolicies, chosen: Tensor | None = None) -> None:
         """Count the operations of sub-policies `[B,E,K]`, or of the `chosen` [B,S] among them."""
@@ -139,36 +131,36 @@ class Sums:
 
         operation = kept(subpolicies.operation).to(torch.int64)
         real = (operation >= 0).to(torch.int64)
-        at = operation.clamp(min=0)
-        self.drawn.scatter_add_(0, at, real)
-        self.applied.scatter_add_(0, at, real * kept(subpolicies.applied))
-        self.probability.scatter_add_(0, at, real * kept(subpolicies.probability).double())
-        self.images += len(subpolicies)
+        at, totals = operation.clamp(min=0), self.totals
+        totals["drawn"].scatter_add_(0, at, real)
+        totals["applied"].scatter_add_(0, at, real * kept(subpolicies.applied))
+        probability = kept(subpolicies.probability).double()
+        totals["probability"].scatter_add_(0, at, real * probability)
+        totals["images"] += len(subpolicies)
 
     def add_diversity(self, probs: Tensor, chosen: Tensor) -> None:
         """Add the diversity of the chosen `[B,S]`, of all `[B,E,D]`, and of the best choice."""
-        self.asked = True
+        self.scored = True
         of_kept = spread(probs.take_along_dim(chosen[..., None], 1))
         of_best = largest_diversity(probs, chosen.shape[1])
-        of_all = spread(probs)
-        self.diversity += torch.stack([d.double().sum() for d in (of_kept, of_all, of_best)])
+        parts = (of_kept, spread(probs), of_best)
+        self.totals["diversity"] += torch.stack([part.double().sum() for part in parts])
 
     def reset(self) -> None:
         """Forget everything, in place."""
-        for total in self._totals():
+        for total in self.totals.values():
             total.zero_()
 
     def to_record(self) -> Record:
         """The totals as numbers; waits for the device."""
-        drawn, applied = self.drawn.tolist(), self.applied.tolist()
-        mean = (self.probability / self.drawn).tolist()
-        images = int(self.images)
-        diversity = self.diversity if self.asked else torch.full((3,), torch.nan, device="cpu")
-        diversities = (diversity / max(images, 1)).tolist()
-        return Record(
-            images,
-            dict(zip(self.names, applied, strict=True)),
-            dict(zip(self.names, drawn, strict=True)),
-            dict(zip(self.names, mean, strict=True)),
-            *diversities,
+        state = self.state()
+        images, drawn = state["images"], state["drawn"]
+        shares = zip(state["probability"], drawn, strict=True)
+        mean = [total / n if n else float("nan") for total, n in shares]
+        diversity = [
+            d / max(images, 1) if self.scored else float("nan") for d in state["diversity"]
+        ]
+        operations, held, probability = (
+            dict(zip(self.names, values, strict=True)) for values in (state["applied"], drawn, mean)
         )
+        return Record(images, operations, held, probability, *diversity)

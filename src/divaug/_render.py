@@ -158,7 +158,7 @@ def render_in_kernels(
     dtype: torch.dtype,
     channels_last: bool,
 ) -> Tensor:
-    """As `render`, in kernels."""
+    """Render as `render`, in kernels."""
     from divaug.kernels.plan import jitter
     from divaug.kernels.plan import render as render_kernel
 
@@ -206,9 +206,9 @@ def render_around_own(
     dtype: torch.dtype,
     channels_last: bool,
 ) -> Tensor:
-    """As `render_in_kernels`, where operations beyond the sixteen have no kernel.
+    """Render as `render_in_kernels`, with operations beyond the sixteen, which have no kernel.
 
-    Slot by slot the kernels apply what they know; every other operation is then applied to all
+    Slot by slot the kernels apply their operations; every other one is then applied to all
     candidates and kept where it was drawn. The host never learns what was drawn.
     """
     E, known = subpolicies.shape[1], len(OPERATIONS)
@@ -245,7 +245,7 @@ def _slots(subpolicies: SubPolicies, slots: slice) -> SubPolicies:
 
 
 def _slot(subpolicies: SubPolicies, k: int, known: int) -> SubPolicies:
-    """One slot, in which only operations that the kernels know are applied."""
+    """One slot, with the kernels' own operations alone applied."""
     this = _slots(subpolicies, slice(k, k + 1))
     theirs = this.operation < known
     return replace(

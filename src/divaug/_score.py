@@ -20,7 +20,7 @@ def dtype_of(model: nn.Module) -> torch.dtype:
 
 
 def logits_of(output: object) -> Tensor:
-    """The logits in what a model returned: a tensor, a tuple's first, or what is named so."""
+    """Return the logits in a model's output: a tensor, a tuple's first entry, or `logits`."""
     found = getattr(output, "logits", None)
     if found is None and isinstance(output, Mapping):
         found = output.get("logits")
@@ -37,26 +37,22 @@ def logits_of(output: object) -> Tensor:
 
 @outside_graphs
 def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None) -> Tensor:
-    """Probability vectors of all candidates, leaving the model as it was.
+    """Predict probability vectors of all candidates, and leave the model as it was.
 
-    The model runs in evaluation mode without gradients; each module's mode, the BatchNorm
-    statistics and all other buffers, the gradients, torch's generators and the candidates are
-    untouched, also when the model raises or works on its input in place. Forward hooks are called.
-    Modules with a `train` of their own are told of the mode and back, which takes a copy of their
-    weights. An autocast context around the call is respected; the softmax is taken in float32.
-    What a model keeps outside of its parameters and buffers (a counter in Python, say) stays as its
-    forward leaves it. So do other parameters that the forward itself writes to in evaluation mode.
+    The model runs in evaluation mode without gradients, in the autocast context around the call;
+    the softmax is taken in float32. Forward hooks are called. Each module's mode, all buffers, the
+    gradients, torch's generators and the candidates are restored, also when the model raises. What
+    the forward writes elsewhere, to parameters or Python objects, stays. Modules with a `train` of
+    their own get both calls, and their weights are copied.
 
-    No other thread may use the model meanwhile: it would find it in evaluation mode, so a thread
-    that prefetches batches must not augment them. One that draws from torch's generators meanwhile
-    may draw the same numbers twice: give it a generator of its own.
+    No other thread may use the model meanwhile, or may augment batches ahead: it would find the
+    model in evaluation mode. A thread that draws from torch's generators needs one of its own.
 
     Args:
-        model: any module that returns logits; also compiled, or wrapped in DDP. Scoring goes past
-            DDP and past what is compiled around it: of torch.compile(DDP(model)) give
-            torch.compile(model), which has the same weights.
+        model: any module that returns logits; also compiled, or wrapped in DDP, which is bypassed:
+            of torch.compile(DDP(model)) give torch.compile(model), which has the same weights.
         candidates: `[B,E,C,H,W]`; uint8 candidates are scaled to [0, 1], in the model's dtype.
-        chunk_size: most candidates in one forward pass; None for all at once.
+        chunk_size: maximum number of candidates in one forward pass; None for all at once.
 
     Returns:
         float32 `[B,E,D]`.
@@ -81,7 +77,7 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
 
 
 def check_model(model: object) -> None:
-    """Refuse what is not a module: a mere function has no mode to put back."""
+    """Refuse a model that is not a module: a mere function has no mode to restore."""
     if not isinstance(model, nn.Module):
         raise TypeError(
             f"`model` must be a torch.nn.Module that returns logits, got {type(model).__name__}; "

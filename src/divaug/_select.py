@@ -1,6 +1,6 @@
 """`select`: keep the S candidates whose predictions lie far apart (Algorithms 1 and 2).
 
-Distances are whole numbers. Probabilities are rounded to multiples of 2**-26, so that a squared
+Distances are integers. Probabilities are rounded to multiples of 2**-26, so that a squared
 distance is an exact sum of exact squares, in any order, on any device: the same probabilities and
 the same seed give the same choice on a CPU, on a GPU and in a kernel.
 """
@@ -62,7 +62,7 @@ def _distances(xp: Any, products: Any) -> tuple[Any, Any]:
 
 
 def _pick(weight: Any, word: Any) -> Any:
-    """Draw j `[B]` with probability proportional to the whole numbers `weight` [E,B]."""
+    """Draw j `[B]` with probability proportional to the integers `weight` [E,B]."""
     total = weight.cumsum(0)
     last = total[-1]
     # floor(word · total / 2**32) without leaving 64 bits: split the total at bit 32.
@@ -81,7 +81,7 @@ def _farthest_weight(xp: Any, nearest: Any) -> Any:
 
 
 def _uniform(xp: Any, probs: Tensor, S: int, words: Any) -> Any:
-    """S candidates without replacement, whatever the model says of them."""
+    """Choose S candidates at random, without replacement."""
     free = xp.ones((probs.shape[1], len(probs)), dtype=xp.int64, device=words.device)
     position = xp.arange(len(free), device=words.device)[:, None]
     chosen = []
@@ -196,23 +196,22 @@ def select(
 
     Args:
         probs: `[B,E,D]`, the probability vectors of the candidates, not logits: take
-            `logits.softmax(-1)`. No value is refused, since looking would make the host wait for
-            the device. Numbers below 0 count as 0 and those above 1 as 1; a vector that is not
-            finite, or whose entries then sum to more than 1.0625, counts as broken: it is at no
-            distance from anything.
-        num_selected: S, how many candidates are kept of each image; at most E.
+            `logits.softmax(-1)`. Values are not checked, which would synchronise. Numbers below 0
+            count as 0 and those above 1 as 1. A vector that is not finite, or whose entries then
+            sum to more than 1.0625, has distance 0 from all others.
+        num_selected: S, candidates kept of each image; at most E.
         method: "kmeans++" (the paper's), "uniform" (the random baseline, without replacement),
             "greedy" (always the farthest) or "exact" (the subset of largest Variance Diversity).
-        seed: decides the draws, together with `step` and `index`.
-        step: the step or epoch; a number, or an integer tensor on the device. Without it every
+        seed: determines the draws, with `step` and `index`.
+        step: the step or epoch; an int, or an integer tensor on the device. Without it every
             call draws the same.
-        index: int64 `[B]`, the samples' numbers; None for 0 to B − 1.
+        index: int64 `[B]`, the samples' indices; None for 0 to B − 1.
         backend: "torch" or "triton" to force one; None to choose.
 
     Returns:
-        int64 `[B,S]`, distinct indices in the order of choice. Where all distances to what is left
-        are zero or not finite, the choice among what is left is uniform, but for "exact", which
-        takes the first of equal subsets.
+        int64 `[B,S]`, distinct indices in the order of choice. Where all remaining distances are
+        zero or not finite, the choice among the rest is uniform; "exact" takes the first of equal
+        subsets.
 
     Example:
         >>> probs = torch.tensor([[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]])
@@ -239,7 +238,7 @@ def select(
 
 
 def _arrays(xp: Any, tensor: Tensor) -> Any:
-    """A tensor as an array of the library, the memory shared."""
+    """Return a tensor as an array of the library; the memory is shared."""
     return tensor.numpy() if xp is np else tensor
 
 

@@ -128,7 +128,7 @@ class SubPolicies:
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors live."""
+        """The device of the tensors."""
         return self.operation.device
 
     @property
@@ -204,7 +204,7 @@ class SubPolicies:
         return SubPolicies(**joined, operations=parts[0].operations, placement=placement)
 
     def equal(self, other: "SubPolicies") -> bool:
-        """Whether both hold the same values (on the same device)."""
+        """Return whether both hold the same values, on the same device."""
         pairs = [(self.tensors(), other.tensors())]
         if self.placement and other.placement:
             pairs.append((self.placement.tensors(), other.placement.tensors()))
@@ -422,7 +422,7 @@ def _rules(tensors: Mapping[str, Tensor], operations: Sequence[Operation]) -> tu
         return f"of {this.name} must lie in [{this.low:g}, {this.high:g}] {this.unit}"
 
     def whole_of(i: int) -> str:
-        return f"of {operations[i].name} must be a whole number of {operations[i].unit}"
+        return f"of {operations[i].name} must be an integer number of {operations[i].unit}"
 
     return (
         _Rule("operation", ~known, lambda _: f"must lie in [-1, {len(operations) - 1}]"),

@@ -81,11 +81,11 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
             for module, mode in modes:
                 module.training = mode
             for tensor, before in kept:
-                tensor.data.copy_(before)  # past autograd: the values are those it knows
+                tensor.data.copy_(before)  # without autograd's notice: its values are these
 
 
 def _has_own(module: nn.Module, others: tuple[str, ...]) -> bool:
-    """Whether `train` or `eval` comes from another place than those named."""
+    """Return whether `train` or `eval` is defined elsewhere than in the named packages."""
     both = (module.train, module.eval)
     return not all(str(getattr(each, "__module__", "")).startswith(others) for each in both)
 
@@ -141,7 +141,7 @@ def _copy(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
 
 
 def _can_be_written(tensor: Tensor) -> bool:
-    """Whether a model can have written to it: not to lazy, sparse or expanded tensors."""
+    """Return whether a model can have written to a tensor: not lazy, sparse or expanded."""
     if is_lazy(tensor) or tensor.layout is not torch.strided:
         return False
     sides = zip(tensor.shape, tensor.stride(), strict=True)
@@ -149,7 +149,7 @@ def _can_be_written(tensor: Tensor) -> bool:
 
 
 def _keeps_buffers(module: nn.Module) -> bool:
-    """Whether a module is known to change no buffer while it evaluates."""
+    """Return whether a module certainly changes no buffer while it evaluates."""
     hooked = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
     return type(module).__module__.startswith(_KNOWN) and not hooked
 

@@ -67,15 +67,15 @@ class Photometric:
 
 @dataclass(frozen=True)
 class DefaultAugmentation:
-    """What happens to every candidate after its sub-policy, ending in normalised floats.
+    """The last steps for every candidate: crop, flip, normalisation, Cutout.
 
     Args:
-        mean: per channel, of values in [0, 1]: a tuple, a list, an array or a tensor.
-        std: per channel, likewise; above 0.
+        mean: mean per channel, of values in [0, 1]: a tuple, a list, an array or a tensor.
+        std: standard deviation per channel, in the same units; above 0.
         padding: black pixels added on each side before a random crop back to the image's size.
         flip: probability of a mirror image.
         cutout: side of a square set to zero after normalisation, cut at the border; 0 for none.
-        photometric: the further steps of ImageNet: resized crop, colour jitter and lighting.
+        photometric: further steps of ImageNet: resized crop, colour jitter and lighting.
 
     Example:
         >>> cifar10().padding, cifar10().cutout
@@ -189,12 +189,12 @@ def cifar10() -> DefaultAugmentation:
 
 
 def cifar100() -> DefaultAugmentation:
-    """As CIFAR-10, with CIFAR-100's statistics."""
+    """Augment as for CIFAR-10, with CIFAR-100's statistics."""
     return DefaultAugmentation(*_CIFAR100, padding=4, flip=0.5, cutout=16)
 
 
 def svhn() -> DefaultAugmentation:
-    """As CIFAR-10 without the flip: a mirrored digit is another sign."""
+    """Augment as for CIFAR-10 without the flip: a mirrored digit is another sign."""
     return DefaultAugmentation(*_SVHN, padding=4, cutout=16)
 
 

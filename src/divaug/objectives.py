@@ -1,13 +1,12 @@
-"""Objectives: what training minimises, with and without labels, as pure functions.
+"""Objectives of training, with and without labels, as pure functions.
 
 UDA compares the distributions of a view and its original, FixMatch compares with the likeliest
 class. Both count only confident predictions, average over the views of an image first and over ALL
 images of the batch next, so an image without a confident prediction counts as a loss of 0.
 
-Training signal annealing leaves labelled images that are learnt already out of the loss: with few
-labels a network knows them by heart long before it has learnt from the unlabelled images. An image
-counts while the probability of its true class is below a threshold, which rises from that of a
-guess to certainty.
+Training signal annealing leaves labelled images that are learnt already out of the loss, since a
+network learns a few by heart long before the unlabelled ones. An image counts while the probability
+of its true class is below a threshold, which rises from that of a guess to certainty.
 """
 
 import math
@@ -39,12 +38,12 @@ __all__ = [
 
 
 def in_single(logits: Tensor) -> Tensor:
-    """Logits of half precision as float32, in which small differences of theirs are something."""
+    """Convert logits of half precision to float32, which keeps small differences."""
     return logits.to(torch.float32) if logits.dtype.itemsize < 4 else logits
 
 
 def sharpen(logits: Tensor, temperature: float) -> Tensor:
-    """Log-probabilities of a softmax at a temperature; below 1 they are more pointed.
+    """Compute log-probabilities of a softmax at a temperature; below 1 they are sharper.
 
     Example:
         >>> sharpen(torch.tensor([[2.0, 1.0]]), 0.5).exp().round(decimals=4)
@@ -64,7 +63,7 @@ def sharpen(logits: Tensor, temperature: float) -> Tensor:
 
 
 def confident(logits: Tensor, confidence: float) -> Tensor:
-    """Which predictions `[B]` have a largest probability above `confidence`, before sharpening.
+    """Return which predictions `[B]` have a largest probability above `confidence`.
 
     Example:
         >>> confident(torch.tensor([[4.0, 0.0], [0.1, 0.0]]), 0.8)
@@ -76,9 +75,9 @@ def confident(logits: Tensor, confidence: float) -> Tensor:
 
 
 def divergence(target: Tensor, views: Tensor) -> Tensor:
-    """KL(target ‖ view) of log-probabilities, summed over classes: `[…,D]` to `[…]`.
+    """Compute KL(target ‖ view) of log-probabilities, summed over classes: `[…,D]` to `[…]`.
 
-    A class that the target rules out counts as nothing, whatever the view makes of it.
+    A class with probability 0 in the target counts as 0.
     """
     weight = target.exp()
     return (weight * torch.where(weight > 0, target - views, 0)).sum(-1)
@@ -87,13 +86,13 @@ def divergence(target: Tensor, views: Tensor) -> Tensor:
 def consistency_loss(
     original: Tensor, views: Tensor, temperature: float, confidence: float
 ) -> tuple[Tensor, Tensor]:
-    """UDA's loss: the divergence of the views from the sharpened prediction of the original.
+    """Compute UDA's loss: the divergence of views from the original's sharpened prediction.
 
     Args:
         original: logits `[B,D]` of the weakly augmented originals; no gradient flows into them.
         views: logits `[B,S,D]` of their strongly augmented views.
-        temperature: of the sharpening.
-        confidence: what the original's largest probability must exceed.
+        temperature: temperature of the sharpening.
+        confidence: threshold of the original's largest probability, before sharpening.
 
     Returns:
         The loss, averaged over views and then over all B images, and which images counted `[B]`.
@@ -118,7 +117,7 @@ def pseudo_label_loss(
     temperature: float,  # noqa: ARG001 (a hard label has none)
     confidence: float,
 ) -> tuple[Tensor, Tensor]:
-    """FixMatch's loss: the cross-entropy of the views with the original's likeliest class.
+    """Compute FixMatch's loss: cross-entropy of the views with the original's likeliest class.
 
     Arguments and results are those of `consistency_loss`; the temperature changes nothing here.
 
@@ -155,7 +154,7 @@ def _check(original: Tensor, views: Tensor) -> None:
         )
 
 
-# The label of an image that has none, as torch knows it.
+# torch's label of an image without one.
 _NONE = -100
 
 # The steepness that UDA uses: exp(−5) is practically nothing.
@@ -169,11 +168,11 @@ ANNEALING: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
         "exp": lambda progress: (_STEEPNESS * (progress - 1.0)).exp(),
     }
 )
-"""Name → from the share of the training that is done to that of the way to certainty."""
+"""Name → function from the progress of the training to that of the threshold, both in [0, 1]."""
 
 
 def annealing_threshold(annealing: str, progress: Tensor, num_classes: int) -> Tensor:
-    """The probability of the true class from which on an image does not count.
+    """Return the probability of the true class from which on an image does not count.
 
     Args:
         annealing: a name of `ANNEALING`.
@@ -193,9 +192,9 @@ def annealing_threshold(annealing: str, progress: Tensor, num_classes: int) -> T
 def annealed_cross_entropy(
     logits: Tensor, labels: Tensor, threshold: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The summed cross-entropy of the images that still count, and how many they are.
+    """Return the summed cross-entropy of the images that still count, and their number.
 
-    The loss is their quotient, or 0 where none counts; several processes add up both first.
+    The loss is the quotient, or 0 for no image; several processes all-reduce both first.
 
     Args:
         logits: `[B,D]`.
@@ -210,7 +209,7 @@ def annealed_cross_entropy(
     """
     _check_labelled(logits, labels)
     each = F.cross_entropy(in_single(logits), labels, reduction="none", ignore_index=_NONE)
-    # A loss that is not a number counts: it must not vanish unseen.
+    # A NaN counts: it must not vanish unseen.
     counts = ~((-each.detach()).exp() >= threshold) & (labels != _NONE)
     return (each * counts).sum(), counts.sum()
 
@@ -234,7 +233,7 @@ UnlabelledLoss: TypeAlias = Callable[[Tensor, Tensor, float, float], tuple[Tenso
 
 @dataclass(frozen=True)
 class Objective:
-    """What a run minimises.
+    """The losses of a run.
 
     Args:
         unlabelled: the loss on unlabelled images, added to the cross-entropy of the labelled ones;

@@ -198,11 +198,6 @@ def from_json(text: str) -> Policy:
         >>> policies.from_json(policies.RandAugment(3, 4).to_json())
         RandAugment(n=3, m=4, scale=10)
     """
-    if not isinstance(text, str | bytes | bytearray):
-        raise TypeError(
-            f"`text` must be JSON text, as `Policy.to_json` writes it, got {type(text).__name__}; "
-            "turn a dict into text with json.dumps."
-        )
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:

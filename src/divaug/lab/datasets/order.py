@@ -58,7 +58,7 @@ def permutation(num: int, *key: int, device: torch.device | str = "cpu") -> Tens
 def _require_int(word: object) -> int:
     number = whole(word)
     if number is None:
-        raise TypeError(f"`seed` and `epoch` must be whole numbers, got {word!r}.")
+        raise TypeError(f"`seed` and `epoch` must be ints, got {word!r}.")
     return number
 
 

@@ -174,7 +174,7 @@ def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figur
     if whole:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     # Long enough that dashes can be told from dots, beside a mark in the middle.
-    wide = {"handlelength": 3.2, "columnspacing": 1.2, "handletextpad": 0.5}
+    wide: dict[str, Any] = {"handlelength": 3.2, "columnspacing": 1.2, "handletextpad": 0.5}
     figure.legend(ncols=columns, **wide, **_LEGEND)
     return figure
 

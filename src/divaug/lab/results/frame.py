@@ -1,7 +1,7 @@
 """Records as data frames: a row each, with the fields of their recipes as columns."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -139,8 +139,7 @@ class Records:
     @staticmethod
     def of(records: Iterable[Any]) -> "Records":
         """Make data frames of records."""
-        makers = {"runs": _of_run, "measurements": _of_measurement, "examinations": _of_examination}
-        rows: dict[str, list[Any]] = {kind: [] for kind in (*makers, "costs")}
+        rows: dict[str, list[Any]] = {kind: [] for kind in _COLUMNS_OF}
         for one in records:
             settings = {setting_of(place) for place in one.places}
             common = {
@@ -151,7 +150,7 @@ class Records:
                 "precisions": ", ".join(sorted({str(p.get("precision")) for p in one.places})),
                 "setting": settings.pop() if len(settings) == 1 else "",
             }
-            rows[one.kind].append(common | makers.get(one.kind, _of_cost)(one))
+            rows[one.kind].append(common | _COLUMNS_OF[one.kind](one))
         columns = ["row", "record", "augmenter"]  # of a frame without records
         return Records(
             **{
@@ -241,6 +240,14 @@ def _of_cost(cost: Any) -> dict[str, Any]:
     }
 
 
+_COLUMNS_OF: Mapping[str, Callable[[Any], dict[str, Any]]] = {
+    "runs": _of_run,
+    "measurements": _of_measurement,
+    "examinations": _of_examination,
+    "costs": _of_cost,
+}
+
+
 @dataclass(frozen=True)
 class View:
     """Records through a selection: what a target's tables are made from.
@@ -288,7 +295,7 @@ class View:
         return found.sort_values(["trained", "seed"]) if len(found) else found
 
     def _selected(self, frame: pd.DataFrame, free: Iterable[str]) -> pd.DataFrame:
-        return frame[[self.selection.holds(one, free) for one in frame.record]]
+        return frame.loc[[self.selection.holds(one, free) for one in frame.record]]
 
     def _of_usual_length(self, frame: pd.DataFrame) -> pd.DataFrame:
         found = self._selected(frame, {"epochs"})
@@ -313,7 +320,7 @@ class View:
     def _cells(self) -> dict[tuple[str, str, int], pd.DataFrame]:
         if self.runs.empty:
             return {}
-        return dict(iter(self.runs.groupby(["row", "augmenter", "epochs"])))  # type: ignore[arg-type]
+        return dict(iter(self.runs.groupby(["row", "augmenter", "epochs"])))
 
     def cell(self, row: str, name: str, epochs: int | None = None) -> pd.DataFrame:
         """The runs of a method in a row, by seed; without `epochs` those of the usual length."""
@@ -338,7 +345,10 @@ class View:
             frame: of the records; None for the runs.
             column: that names the method.
         """
-        records = self.runs if frame is None else frame
+        records = frame
+        if records is None:
+            given, records = self.selection.length, self.runs
+            records = records[records.epochs == given] if given and len(records) else records
         found = set(records.row[records[column].isin(self.methods)]) if len(records) else set()
         return [row for row in self.selection.rows or sorted(found) if row in found]
 

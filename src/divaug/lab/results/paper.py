@@ -53,7 +53,9 @@ def printed(row: str, augmenter: str, table: str = "supervised") -> Printed | No
     """
     found = _rows(table).get(row, {}).get(augmenter)
     digits = 2 if table == "semi_supervised" else 1
-    return None if found is None else Printed(*[*found, None][:2], digits)
+    if found is None:
+        return None
+    return Printed(found[0], found[1] if len(found) > 1 else None, digits)
 
 
 def _rows(table: str) -> Any:

@@ -206,8 +206,11 @@ def save(folder: str | Path, record: Record) -> Path:
         ValueError: the record could not be read again; nothing is written.
     """
     path = Path(folder) / record.kind / f"{record.row}.jsonl"
-    content = _plain(record.model_dump(exclude_defaults=True))
-    line = json.dumps({"format": record.format, **content})
+    content = record.model_dump(exclude_defaults=True)
+    if isinstance(record, Run):  # an epoch leaves out what is NaN
+        epochs = content["epochs"]
+        content["epochs"] = [{k: v for k, v in one.items() if v == v} for one in epochs]
+    line = json.dumps(_plain({"format": record.format, **content}))
     _KINDS[record.kind].model_validate_json(line)
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(Path(folder) / ".lock"):
@@ -269,10 +272,9 @@ def _refuse_different(root: Path, records: Iterable[Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON holds it: six digits; what is NaN is left out."""
+    """The value as JSON holds it: six digits, and null for NaN."""
     if isinstance(value, Mapping):
-        plain = {key: _plain(item) for key, item in value.items()}
-        return {key: item for key, item in plain.items() if item is not None}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, float):

@@ -82,14 +82,14 @@ class Mean:
         return " to ".join(f"{factor * end:+z.{digits}f}" for end in (self.low, self.high))
 
 
-def mean_of(values: Iterable[float]) -> Mean | None:
+def mean_of(values: Iterable[float | None]) -> Mean | None:
     """Take the mean of all values that exist; None where there is none.
 
     Example:
         >>> mean_of([1.0, 2.0, 3.0, float("nan")])
         Mean(mean=2.0, std=1.0, n=3)
     """
-    real = [float(value) for value in values if math.isfinite(value)]
+    real = [float(value) for value in values if value is not None and math.isfinite(value)]
     if not real:
         return None
     return Mean(fmean(real), stdev(real) if len(real) > 1 else None, len(real))

@@ -1,5 +1,6 @@
 """What the rules of selection keep, seen by trained networks: where a choice's gain goes."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -139,13 +140,15 @@ def _over_networks(
             "images": one.images,
         }
         for line in lines_of(one.record.values, titles):
-            names = about | {key: line.pop(key) for key in ("way", "rule", "space") if key in line}
+            names: dict[str, Any] = about | {
+                key: line.pop(key) for key in ("way", "rule", "space") if key in line
+            }
             groups.setdefault(tuple(names.items()), []).append(line | {"seed": one.seed})
     summed = []
-    for names, some in groups.items():
+    for group, some in groups.items():
         means = {key: mean_of(one[key] for one in some) for key in some[0] if key != "seed"}
         seeds = ", ".join(str(seed) for seed in sorted(one["seed"] for one in some))
-        summed.append({**dict(names), **means, "n": len(some), "seeds": seeds})
+        summed.append({**dict(group), **means, "n": len(some), "seeds": seeds})
     return summed
 
 
@@ -160,6 +163,11 @@ def _own(values: Any) -> tuple[Any, dict[tuple[str, str], Any]]:
     return every, _choices(values, every["space"])
 
 
+def _ratio(above: float, below: float | None) -> float:
+    """A ratio; NaN to nothing, as of a network that is sure of every image."""
+    return above / below if below else math.nan
+
+
 def _of_rules(values: Any, titles: dict[str, str]) -> Iterator[dict[str, Any]]:
     """A line for each rule, by the scores of the judge and at the run's own space."""
     every, choices = _own(values)
@@ -169,10 +177,10 @@ def _of_rules(values: Any, titles: dict[str, str]) -> Iterator[dict[str, Any]]:
             yield {
                 "rule": title,
                 "diversity": kept["diversity"],
-                "over_chance": kept["diversity"] / chance["diversity"],
-                "reach": kept["diversity"] / every["best"],
+                "over_chance": _ratio(kept["diversity"], chance["diversity"]),
+                "reach": _ratio(kept["diversity"], every["best"]),
                 "batch": kept["batch_diversity"],
-                "batch_over_chance": kept["batch_diversity"] / chance["batch_diversity"],
+                "batch_over_chance": _ratio(kept["batch_diversity"], chance["batch_diversity"]),
                 "right": kept["accuracy"],
             }
 
@@ -189,8 +197,8 @@ def _of_scoring(values: Any, titles: dict[str, str]) -> Iterator[dict[str, Any]]
                     "rule": title,
                     "agreement": kept["agreement"],
                     "unrelated": kept["unrelated"],
-                    "diversity": kept["diversity"] / usual["diversity"] - 1,
-                    "batch": kept["batch_diversity"] / usual["batch_diversity"] - 1,
+                    "diversity": _ratio(kept["diversity"], usual["diversity"]) - 1,
+                    "batch": _ratio(kept["batch_diversity"], usual["batch_diversity"]) - 1,
                 }
 
 
@@ -203,7 +211,7 @@ def _of_spaces(values: Any, _titles: dict[str, str]) -> Iterator[dict[str, Any]]
             "space": every["space"],
             "all": every["diversity"],
             "kept": kept["diversity"],
-            "over_chance": kept["diversity"] / chance["diversity"],
+            "over_chance": _ratio(kept["diversity"], chance["diversity"]),
             "right": every["accuracy"],
             "kept_right": kept["accuracy"],
             "settled": every["settled"],

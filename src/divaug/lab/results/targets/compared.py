@@ -167,7 +167,7 @@ def time_alone(runs: pd.DataFrame, setting: str) -> Mean | str | None:
     """
     if runs.empty:
         return None
-    here = runs[[all(setting_of(s) == setting for s in one.starts) for one in runs.record]]
+    here = runs.loc[[all(setting_of(s) == setting for s in one.starts) for one in runs.record]]
     if here.empty:
         return "—, run elsewhere"
     if here.alone.any():

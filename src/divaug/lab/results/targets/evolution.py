@@ -66,7 +66,7 @@ class _Runs:
     """Runs of a method, with what they kept."""
 
     def __init__(self, cell: pd.DataFrame) -> None:
-        self.cell = cell[[one.epochs[-1].kept is not None for one in cell.record]]
+        self.cell = cell.loc[[one.epochs[-1].kept is not None for one in cell.record]]
         self.kept = [_kept(one) for one in self.cell.record]
 
     def ends(self, value: _Value) -> pd.DataFrame:
@@ -81,7 +81,7 @@ class _Runs:
     def change(self, value: _Value) -> pd.Series:
         """A value's change, for each run of several epochs."""
         ends = self.ends(value)
-        return (ends["last"] - ends["first"])[[len(kept) > 1 for kept in self.kept]]
+        return (ends["last"] - ends["first"]).loc[[len(kept) > 1 for kept in self.kept]]
 
 
 def _analyse(view: View, rows: list[str]) -> Outcome:

@@ -111,11 +111,8 @@ def _rows(view: View) -> list[str]:
 
 def _analyse(view: View, rows: list[str]) -> Outcome:
     given = view.selection.length
-    blocks = [
-        _Block(view, row, epochs)
-        for row in rows
-        for epochs in ([given] if given else view.lengths(row)) or [None]
-    ]
+    lengths = {row: [given] if given else view.lengths(row) for row in rows}
+    blocks = [_Block(view, row, epochs) for row in rows for epochs in (lengths[row] or (None,))]
     tables = []
     for family in dict.fromkeys(block.family for block in blocks):
         some = [block for block in blocks if block.family == family]

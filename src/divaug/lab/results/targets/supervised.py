@@ -86,11 +86,12 @@ def _lines(view: View, row: str, equal: dict[str, int]) -> Iterator[dict[str, An
             at = view.mean(row, name, epochs=equal[name])
             n = at.n if at else 0
             line |= {"equal": at or NOT_RUN, "n_equal": n, "equal_epochs": equal[name]}
-        yield line
         # Runs of other lengths than the usual one and that in DivAug's time.
-        for epochs in [] if view.selection.length else view.lengths(row, name):
-            if epochs not in (usual, equal.get(name)):
-                yield _line(view, row, name, epochs)
+        every = [] if view.selection.length else view.lengths(row, name)
+        others = [epochs for epochs in every if epochs not in (usual, equal.get(name))]
+        if line["n"] or line["paper"] or not others:
+            yield line
+        yield from (_line(view, row, name, epochs) for epochs in others)
     adversarial = paper.printed(row, paper.ADVERSARIAL)
     if adversarial and not view.selection.methods:
         yield {"method": "Adversarial AutoAugment", "paper": adversarial, "n": 0}
