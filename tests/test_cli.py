@@ -21,7 +21,7 @@ from divaug import __version__
 from divaug.lab.cli import app, bench, run
 from divaug.lab.cli import console as console_module
 from divaug.lab.cli.options import parse_size, prepare_file
-from divaug.lab.train.files import WriteError, replace_text
+from divaug.lab.train.folder import WriteError, replace_text
 from divaug.operations.further import EVERY
 from divaug.operations.magnitude import argument, spaces
 

@@ -11,9 +11,9 @@ import pytest
 
 import divaug
 from divaug.lab.cli import run
-from divaug.lab.train import checkpoints
-from divaug.lab.train.interruption import Interruption, pass_on
-from divaug.lab.train.runs import read_result
+from divaug.lab.train import checkpoint
+from divaug.lab.train.folder import read_result
+from divaug.lab.train.loop import Interruption, pass_on
 
 SOURCE = str(Path(divaug.__file__).parents[1])
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE}
@@ -25,7 +25,7 @@ TRAIN = ["train", "demo-default", "--device", "cpu"]
 SLOW = """
 import sys, time
 from divaug.lab import train as training
-from divaug.lab.train import provenance, step
+from divaug.lab.train import data, step
 
 def wait(*_arguments, **_keywords):
     print("HERE", flush=True)
@@ -59,7 +59,7 @@ def start(words, **keywords):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("patch", ["provenance.load_data", "step.Step.__call__"])
+@pytest.mark.parametrize("patch", ["data.load_data", "step.Step.__call__"])
 def test_a_signal_at_start_up_is_one_line_and_nothing_is_written(tmp_path, patch, number, code):
     """While the data is read, and in the first step, where networks are compiled."""
     words = ["-c", SLOW.format(patch=patch), *TRAIN, "--out", str(tmp_path / "run")]
@@ -108,7 +108,7 @@ def test_a_signal_while_training_saves_and_says_so(tmp_path, number, code):
     process.send_signal(number)
     out, error = process.communicate(timeout=60)
     assert (process.returncode, error) == (code, "")
-    found, _ = checkpoints.load_latest(tmp_path / "run" / "checkpoints")
+    found, _ = checkpoint.load_latest(tmp_path / "run" / "checkpoints")
     assert out.splitlines()[-1].startswith(f"stopped by {number.name} after step {found.step},")
     assert read_result(tmp_path / "run")["signal"] == number.name
 

@@ -28,8 +28,8 @@ from divaug.lab.cli import app, run
 from divaug.lab.figures import choosing
 from divaug.lab.figures.choosing import run_network
 from divaug.lab.recipes import RECIPES, override, recipe
-from divaug.lab.train import checkpoints, train
-from divaug.lab.train.runs import read_metrics, read_recipe
+from divaug.lab.train import checkpoint, train
+from divaug.lab.train.folder import read_metrics, read_recipe
 from tests.test_cli import refusal
 from tests.training_helpers import StopAfter, toy_data
 
@@ -102,7 +102,7 @@ def test_evaluating_a_run_gives_what_training_said(finished, data):
     output = call("evaluate", out, "--data", data, "--device", "cpu").output
     assert f"test accuracy {last['test_accuracy']:.2%}" in output
     assert "(12 images)" in output
-    newest = checkpoints.find(out / "checkpoints")[-1]
+    newest = checkpoint.find(out / "checkpoints")[-1]
     again = call("evaluate", newest, "--data", data, "--device", "cpu").output
     assert again == output
 
@@ -138,9 +138,11 @@ def test_reporting_writes_the_files_asked_for(finished, data, tmp_path):
     [
         (("demo-divagu",), "Did you mean 'demo-divaug'?"),
         (("demo-divaug", "--set", "epoch=3"), "Did you mean 'epochs'?"),
-        (("demo-divaug", "--set", "epochs=0"), "`epochs` must be at least 1"),
-        (("demo-divaug", "--set", f"epochs={10**23}"), "`epochs` must be at most 1000000000"),
-        (("demo-divaug", "--set", "learning_rate=inf"), "`learning_rate` must be finite"),
+        (
+            ("demo-divaug", "--set", "epochs=0"),
+            "`epochs`: input should be greater than",
+        ),
+        (("demo-divaug", "--set", "learning_rate=inf"), "should be a finite number"),
         (("demo-divaug", "--set", "epochs"), "field=value"),
         (("demo-divaug", "--data", "{tmp}/none.npz"), "does not exist"),
         (("demo-divaug", "--device", "gpu"), "`device` must be"),
@@ -150,7 +152,6 @@ def test_reporting_writes_the_files_asked_for(finished, data, tmp_path):
         (("demo-divaug", "--data", "{tmp}/broken.npz"), "broken.npz"),
         (("demo-divaug", "--data", "{toy}"), "the 10 classes of fashion_mnist_small"),
         (("cifar100-wide-resnet-40-2-none", "--data", "{toy}"), "the 100 classes of cifar100"),
-        (("demo-divaug", "--set", "test_fraction=1"), "`test_fraction` must lie in [0.01, 0.9]"),
         (("demo-divaug", "--set"), "'--set' requires an argument"),
         (("demo-divaug", "--sett", "epochs=1"), "No such option"),
         (("demo-divaug", "--seed", "one"), "Invalid value for '--seed'"),
@@ -190,7 +191,7 @@ def test_results_that_do_not_fit_on_the_disk_name_their_file(
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("divaug.lab.train.files.os.fsync", full)
+    monkeypatch.setattr("divaug.lab.train.folder.os.fsync", full)
     path = tmp_path / "result"
     if old:
         path.write_text(old)
@@ -210,7 +211,7 @@ def test_results_that_do_not_fit_on_the_disk_name_their_file(
 
 
 def test_results_can_go_to_a_pipe(tmp_path):
-    from divaug.lab.train.files import replace_text
+    from divaug.lab.train.folder import replace_text
 
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -263,7 +264,7 @@ def test_a_bare_command_shows_its_help(capsys):
         ("recipe.json", b'{"title": "Soup", "steps": ["Boil."]}', "`format` 'divaug.recipe/1'"),
         ("recipe.json", b"\xff\xfe\x00", "recipe.json"),
         ("recipe.json", None, "is no run: there is no recipe.json in it"),
-        ("state.json", b"{}", "is no checkpoint"),
+        ("state.json", b"{}", "state.json is damaged: `step`: field required."),
     ],
 )
 def test_files_of_something_else_make_no_run(capsys, tmp_path, words, name, content, message):
@@ -341,7 +342,7 @@ def test_sigterm_saves_says_so_and_resume_continues(data, tmp_path):
     last = out.splitlines()[-1]
     assert last.startswith("stopped by SIGTERM after step ")
     assert last.endswith(f"continue with divaug train --out '{folder}' --resume --device cpu")
-    found, notes = checkpoints.load_latest(folder / "checkpoints")
+    found, notes = checkpoint.load_latest(folder / "checkpoints")
     assert f"step {found.step}," in last
     assert notes == []
 
@@ -476,7 +477,7 @@ def test_a_run_goes_on_by_its_own_recipe(data, tmp_path):
     assert call("train", "--out", tmp_path / "run", "--resume", "--device", "cpu").exit_code == 0
     whole = ("train", "demo-divaug", "--out", tmp_path / "whole", *own(data), *SMALL)
     assert call(*whole).exit_code == 0
-    ends = [checkpoints.load_latest(tmp_path / n / "checkpoints")[0] for n in ("run", "whole")]
+    ends = [checkpoint.load_latest(tmp_path / n / "checkpoints")[0] for n in ("run", "whole")]
     assert ends[0].step == ends[1].step
     for name, tensor in ends[0].model.items():
         assert torch.equal(tensor, ends[1].model[name])
@@ -534,7 +535,7 @@ def test_a_demo_that_is_stopped_says_what_is_saved_and_goes_on(tmp_path, capsys,
     said = capsys.readouterr()
     assert end.value.code == 130
     assert said.err == "divaug: stopped by SIGINT\n"
-    saved = checkpoints.find(tmp_path / "divaug" / "checkpoints")[-1]
+    saved = checkpoint.find(tmp_path / "divaug" / "checkpoints")[-1]
     assert said.out.splitlines()[-1] == (
         f"stopped after step 3 of divaug, saved to {saved}; give the same command again to go on"
     )
@@ -634,10 +635,10 @@ def test_few_labels_and_unlabelled_images(data, tmp_path):
             ["demo-divaug", "--objective", "uda", "--labels", "25"],
             "must not exceed the 24 training",
         ),
-        (["demo-divaug", "--labels", "8"], "`labels` goes with an objective"),
+        (["demo-divaug", "--labels", "8"], "`labels` needs an objective"),
         (
             ["demo-divaug", "--objective", "uda", "--set", "confidence=2"],
-            "`confidence` must lie in",
+            "`confidence`: input should be less than or equal to 1",
         ),
         (["--objective", "supervised"], "a recipe is missing"),
     ],
@@ -653,7 +654,7 @@ def test_few_labels_asked_for_wrongly(capsys, data, tmp_path, words, said):
 
 def test_unlabelled_images_that_do_not_fit_are_one_line(capsys, data, tmp_path):
     wrong = {
-        "got float32; convert": np.zeros((5, 1, 16, 16), np.float32),
+        "got torch.float32; convert": np.zeros((5, 1, 16, 16), np.float32),
         "resize or convert them": np.zeros((5, 3, 16, 16), np.uint8),
     }
     for said, images in wrong.items():

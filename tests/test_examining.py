@@ -12,19 +12,18 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+import divaug.lab.examine as examining
 from divaug.expansion import expand
-from divaug.lab import models, ways
-from divaug.lab.choices import SETTLED
+from divaug.lab import models
 from divaug.lab.cli import app
-from divaug.lab.examine import SPACES, examine, examine_run
+from divaug.lab.examine import BATCH, JUDGE, SETTLED, SPACES, WAYS, examine, examine_run
 from divaug.lab.reproduce.examination import ExamineJob
 from divaug.lab.reproduce.formats import from_text
 from divaug.lab.reproduce.store import Store, read_store
 from divaug.lab.train import Hardware, train
+from divaug.lab.train.console import Silent
 from divaug.lab.train.data import default_of
-from divaug.lab.train.opening import open_run
-from divaug.lab.train.progress import Silent
-from divaug.lab.ways import BATCH, JUDGE, WAYS
+from divaug.lab.train.run import open_run
 from divaug.policies import Uniform
 from divaug.selection import METHODS, select
 from tests.training_helpers import toy_data, toy_recipe
@@ -228,13 +227,13 @@ def test_on_a_gpu_float32_is_no_tf32_and_the_switches_are_put_back(allowed, prec
     try:
         torch.set_float32_matmul_precision(precision)
         torch.backends.cudnn.allow_tf32 = allowed
-        with ways._whole_float32(torch.device("cuda")):
+        with examining._whole_float32(torch.device("cuda")):
             assert switches() == ("highest", False)
         assert switches() == (precision, allowed)
-        with pytest.raises(KeyError), ways._whole_float32(torch.device("cuda")):
+        with pytest.raises(KeyError), examining._whole_float32(torch.device("cuda")):
             raise KeyError
         assert switches() == (precision, allowed)
-        with ways._whole_float32(torch.device("cpu")):  # there is no TF32 to be kept out
+        with examining._whole_float32(torch.device("cpu")):  # there is no TF32 to be kept out
             assert switches() == (precision, allowed)
     finally:
         torch.set_float32_matmul_precision(old[0])

@@ -16,10 +16,10 @@ from divaug.lab import models, recipes
 from divaug.lab.datasets import Dataset, Files, ImageFiles, image_files
 from divaug.lab.methods import AUGMENTERS
 from divaug.lab.recipes import RECIPES, ROWS, Recipe, override, recipe
-from divaug.lab.train import Hardware, evaluate, feeds
-from divaug.lab.train.assembly import assemble
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.schedules import rate_at
+from divaug.lab.train import Hardware, batches, evaluate
+from divaug.lab.train.build import assemble
+from divaug.lab.train.optim import rate_at
+from divaug.lab.train.processes import Processes
 
 BASE = recipe("cifar10-wide-resnet-40-2-divaug")
 CLASSES = {"cifar10": 10, "cifar100": 100, "svhn": 10, "imagenet": 1000}
@@ -49,7 +49,7 @@ def assembled(one):
     data = data_for(one.dataset, one.batch_size)
     empty = torch.zeros(4, 3, 256, 256, dtype=torch.uint8)
     # The names of ImageNet's files are made up, so there is nothing to decode partners from.
-    with torch.device("meta"), mock.patch.object(feeds, "partners", return_value=empty):
+    with torch.device("meta"), mock.patch.object(batches, "partners", return_value=empty):
         return assemble(one, data, META, Processes()), data
 
 

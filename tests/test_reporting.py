@@ -29,11 +29,10 @@ from divaug.lab.report.seeds import seeds_table
 from divaug.lab.report.table import MISSING, runs_table, to_csv
 from divaug.lab.tables import Table
 from divaug.lab.train import Hardware, train
-from divaug.lab.train.assembly import build_augmenter
-from divaug.lab.train.data import default_of
-from divaug.lab.train.opening import open_run
-from divaug.lab.train.progress import Silent
-from divaug.lab.train.splits import Split
+from divaug.lab.train.build import build_augmenter
+from divaug.lab.train.console import Silent
+from divaug.lab.train.data import Split, default_of
+from divaug.lab.train.run import open_run
 from tests.browser import NAMES, Browser, find_browser
 from tests.training_helpers import toy_data, toy_recipe
 

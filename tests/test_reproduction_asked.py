@@ -11,8 +11,8 @@ from divaug.lab.reproduce.asked_network import AskedNetwork, read_asked_network
 from divaug.lab.reproduce.formats import from_text, to_text
 from divaug.lab.reproduce.options import DEMO_ROW, PAPER_ROW, Options, recipe_of
 from divaug.lab.reproduce.records import MeasurementRecord
-from divaug.lab.train import checkpoints
-from divaug.lab.train.checkpoints import Checkpoint
+from divaug.lab.train import checkpoint
+from divaug.lab.train.checkpoint import Checkpoint
 from tests.reproduction_helpers import PLACE
 from tests.test_reproduction_records import MEASUREMENT
 from tests.test_reproduction_relations import outcome, run
@@ -176,7 +176,7 @@ def test_a_record_keeps_the_network_and_stays_the_same_measurement():
 def test_the_last_network_of_a_run_is_read_without_paths_of_this_machine(tmp_path):
     for step, value in ((5, 1.0), (10, 2.0)):
         tensors = {"w": torch.tensor([value])}
-        last = checkpoints.save(tmp_path / "checkpoints", Checkpoint(step, tensors, {}, {}))
+        last = checkpoint.save(tmp_path / "checkpoints", Checkpoint(step, tensors, {}, {}))
     lines = [
         {"kind": "epoch", "step": 5, "epoch": 0, "test_accuracy": 0.5},
         {"kind": "epoch", "step": 10, "epoch": 1, "test_accuracy": 0.75},

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from divaug.lab.choices import Candidates, Choice
-from divaug.lab.examine import Examination
+from divaug.lab.examine import Candidates, Choice, Examination
 from divaug.lab.measure import Measurement
 from divaug.lab.recipes import recipe
 from divaug.lab.reproduce.examination_record import ExaminationRecord

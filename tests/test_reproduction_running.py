@@ -30,8 +30,8 @@ from divaug.lab.reproduce.store import Store, read_store
 from divaug.lab.reproduce.targets import TARGETS
 from divaug.lab.reproduce.watching import Watch
 from divaug.lab.reproduce.work import End, Shelf, Work
-from divaug.lab.train import checkpoints, train
-from divaug.lab.train.interruption import Interruption
+from divaug.lab.train import checkpoint, train
+from divaug.lab.train.loop import Interruption
 from tests.reproduction_helpers import OPTIONS, write_data
 
 
@@ -151,14 +151,14 @@ def test_a_run_that_is_stopped_in_time_goes_on_to_the_same_end(work, tmp_path):
     ends = [job.execute(late, shelf) for _ in range(5)]
     assert ends == [End.TIME_UP] * 5
     assert not job.done(read_store(work.results))
-    assert len(checkpoints.find(job.folder(work) / "checkpoints")) == checkpoints.KEPT
+    assert len(checkpoint.find(job.folder(work) / "checkpoints")) == checkpoint.KEPT
     moved = replace(work, runs=tmp_path / "moved")
     work.runs.rename(moved.runs)
     assert job.execute(moved, shelf) is End.FINISHED
     assert lines_of(work)[job.hash] == lines_of(whole)[job.hash]  # but for times, to the bit
     record = read_store(work.results).runs[job.hash]
     assert len(record.starts) == 6
-    assert len(checkpoints.find(job.folder(moved) / "checkpoints")) == 1  # small enough to move
+    assert len(checkpoint.find(job.folder(moved) / "checkpoints")) == 1  # small enough to move
 
 
 def listed_at_a_second_a_step(job, work):
@@ -200,7 +200,7 @@ def test_a_run_whose_last_checkpoint_was_damaged_goes_on_from_the_one_before(wor
     job, shelf = job_of("none"), Shelf(work.data)
     for _ in range(3):
         assert job.execute(replace(work, until=1.0), shelf) is End.TIME_UP
-    last = checkpoints.find(job.folder(work) / "checkpoints")[-1]
+    last = checkpoint.find(job.folder(work) / "checkpoints")[-1]
     for path in last.iterdir():
         path.write_bytes(b"damaged")
     capsys.readouterr()
@@ -251,7 +251,7 @@ def test_a_run_that_lost_epochs_gets_no_record_and_keeps_its_network(work, ended
     go_through([job], lean, tally)
     assert ("is not written" if ended else "lacks an epoch") in tally.failed[job.label]
     assert set(read_store(work.results).runs) == {other.hash}
-    assert checkpoints.find(job.folder(work) / "checkpoints")
+    assert checkpoint.find(job.folder(work) / "checkpoints")
     metrics.write_text(text)
     go_through([job], lean, Tally())
     assert len(read_store(work.results).runs[job.hash].epochs) == 3
@@ -284,7 +284,7 @@ def test_networks_that_measure_are_kept_when_others_are_dropped(work):
     for name in ("none", "default", "randaugment"):
         job = job_of(name, epochs=1)
         job.execute(lean, shelf)
-        kept[name] = len(checkpoints.find(job.folder(lean) / "checkpoints"))
+        kept[name] = len(checkpoint.find(job.folder(lean) / "checkpoints"))
     assert kept == {"none": 1, "default": 1, "randaugment": 0}
 
 
@@ -293,7 +293,7 @@ def test_a_network_that_is_asked_later_is_kept_whatever_the_work_says(work):
     for keep in (False, True):
         job = TrainJob(replace(recipe, epochs=1, seed=int(keep)), keep)
         assert job.execute(lean, shelf) is End.FINISHED
-        assert len(checkpoints.find(job.folder(lean) / "checkpoints")) == int(keep)
+        assert len(checkpoint.find(job.folder(lean) / "checkpoints")) == int(keep)
     chosen = TARGETS["choice"]
     trained = chosen.stages[0](chosen.plan(OPTIONS, Store()))
     assert [job.keep for job in trained] == [True, True]
@@ -308,7 +308,7 @@ def test_networks_that_are_examined_are_kept_and_then_asked(work):
     assert [label.split()[0] for label in done] == ["train"] * 2 + ["examine"] * 2
     for name in ("random", "divaug"):
         job = job_of(name, epochs=1)
-        assert len(checkpoints.find(job.folder(lean) / "checkpoints")) == 1
+        assert len(checkpoint.find(job.folder(lean) / "checkpoints")) == 1
     # A record without its network is trained again only where it is still to be asked.
     shutil.rmtree(work.runs)
     states = [row[2] for row in list_target("choice", options, lean).rows]
@@ -351,7 +351,7 @@ def test_a_measurement_trains_a_lost_network_again_and_leaves_its_record(work, l
     assert job.execute(work, shelf) is End.FINISHED
     assert job.done(read_store(work.results))
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
-    assert checkpoints.find(scorer.folder(work) / "checkpoints")
+    assert checkpoint.find(scorer.folder(work) / "checkpoints")
 
 
 def other_data(work, tmp_path):
@@ -390,7 +390,7 @@ def test_an_older_checkpoint_is_not_taken_for_the_network_a_run_ended_with(work,
     with monkeypatch.context() as patch:
         patch.setattr("divaug.lab.reproduce.jobs._trim", lambda *_: None)
         assert job.execute(work, shelf) is End.FINISHED
-    older, last = checkpoints.find(job.folder(work) / "checkpoints")
+    older, last = checkpoint.find(job.folder(work) / "checkpoints")
     assert job.has_network(work)
     measurement = MeasureJob(job.recipe, "default")
     assert measurement.execute(work, shelf) is End.FINISHED
@@ -399,11 +399,11 @@ def test_an_older_checkpoint_is_not_taken_for_the_network_a_run_ended_with(work,
     path.unlink()
     network = last / "model.safetensors"
     network.write_bytes(network.read_bytes()[:-100])
-    assert checkpoints.load(older)
+    assert checkpoint.load(older)
     assert not job.has_network(work)
     assert measurement.execute(work, shelf) is End.FINISHED
     assert json.loads(path.read_text())["values"] == expected
-    assert len(checkpoints.find(job.folder(work) / "checkpoints")) == 1
+    assert len(checkpoint.find(job.folder(work) / "checkpoints")) == 1
 
 
 def test_a_run_that_was_killed_after_its_last_epoch_is_tidied_up(work, monkeypatch):
@@ -411,9 +411,9 @@ def test_a_run_that_was_killed_after_its_last_epoch_is_tidied_up(work, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr("divaug.lab.reproduce.jobs._trim", lambda *_: None)
         job.train(work, shelf)
-    assert len(checkpoints.find(job.folder(work) / "checkpoints")) == 2
+    assert len(checkpoint.find(job.folder(work) / "checkpoints")) == 2
     assert job.execute(work, shelf) is End.FINISHED
-    assert len(checkpoints.find(job.folder(work) / "checkpoints")) == 1
+    assert len(checkpoint.find(job.folder(work) / "checkpoints")) == 1
     assert job.has_network(work)
 
 
@@ -587,8 +587,8 @@ def test_a_signal_saves_what_is_under_way(work, more, count, sent, code):
     assert "give the same command again to go on" in output
     assert len(_saved(work)) == count
     for folder in work.runs.iterdir():
-        last = checkpoints.find(folder / "checkpoints")[-1]
-        assert checkpoints.load(last).step >= 12
+        last = checkpoint.find(folder / "checkpoints")[-1]
+        assert checkpoint.load(last).step >= 12
 
 
 @dataclass
@@ -689,7 +689,7 @@ def test_runs_save_and_leave_when_their_parent_is_gone(work):
 
 
 def _last_step(folder):
-    return checkpoints.load(checkpoints.find(folder / "checkpoints")[-1]).step
+    return checkpoint.load(checkpoint.find(folder / "checkpoints")[-1]).step
 
 
 def _saved(work):

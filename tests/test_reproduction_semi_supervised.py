@@ -23,7 +23,7 @@ from divaug.lab.reproduce.paper import semi_supervised
 from divaug.lab.reproduce.sheets import NOT_RUN
 from divaug.lab.reproduce.store import Store, save
 from divaug.lab.reproduce.work import End, Shelf
-from divaug.lab.train.splits import draw_split
+from divaug.lab.train.data import draw_split
 from tests.reproduction_helpers import FEW_LABELS, made_run, made_semi_run, write_data
 
 NAME = "semi-supervised"

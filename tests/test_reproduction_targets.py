@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from divaug.lab.choices import Candidates, Choice
 from divaug.lab.cli import app
-from divaug.lab.examine import Examination
+from divaug.lab.examine import WAYS, Candidates, Choice, Examination
 from divaug.lab.reproduce import TARGETS, Work, list_target, read_store, redraw, reproduce
 from divaug.lab.reproduce.estimates import STEP_FILE, Estimator
 from divaug.lab.reproduce.examination_record import ExaminationRecord
@@ -27,7 +26,6 @@ from divaug.lab.reproduce.store import Store, save
 from divaug.lab.reproduce.summaries import Summary
 from divaug.lab.reproduce.timing import this_machine
 from divaug.lab.reproduce.writing import markdown
-from divaug.lab.ways import WAYS
 from tests.reproduction_helpers import FEW_LABELS, OPTIONS, made_run, write_data
 
 # Target → the methods run here; all others are shown as not run.

@@ -16,7 +16,7 @@ from divaug.lab.reproduce.store import Store, read_store, save
 from divaug.lab.reproduce.targets import TARGETS
 from divaug.lab.reproduce.targets.equal_epochs import COMPARED, epochs_at_equal_cost
 from divaug.lab.reproduce.work import End, Shelf, Work
-from divaug.lab.train.hardware import Hardware
+from divaug.lab.train.device import Hardware
 from tests.reproduction_helpers import OPTIONS, PLACE, made_run
 
 WHERE = PLACE | {"python": "3.13", "packages": {"torch": "2.11", "divaug": "1"}}

@@ -12,10 +12,10 @@ from divaug.lab.bench.step import measure
 from divaug.lab.methods import AUGMENTERS
 from divaug.lab.recipes import override, recipe
 from divaug.lab.train import Hardware, evaluate, train
-from divaug.lab.train.assembly import assemble
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.graphs import GraphedStep, run_of, state_of
-from divaug.lab.train.progress import Silent
+from divaug.lab.train.build import assemble
+from divaug.lab.train.console import Silent
+from divaug.lab.train.processes import Processes
+from divaug.lab.train.step import GraphedStep, run_of, state_of
 from tests.training_helpers import toy_data, toy_recipe
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]

@@ -1,31 +1,292 @@
 """`examine`: what the rules of selection keep of a network's candidates, and what that depends on.
 
-The same candidates are scored in several ways, every rule chooses by each of them, and all that is
-kept is judged alike. So what the precision of the probabilities, the statistics of BatchNorm and
-the ranges of the operations do to a choice can be told apart.
+The same candidates are scored in several ways, every rule chooses by each of them, and all choices
+are evaluated alike. This separates the effects of the precision of the probabilities, the
+statistics of BatchNorm and the ranges of the operations.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from divaug.checks import check_whole
 from divaug.default_augmentation import DefaultAugmentation
+from divaug.diversity import Mean, kept_by_chance, largest_diversity, variance_diversity
 from divaug.expansion import expand
-from divaug.lab.choices import Candidates, Choice, Choices
 from divaug.lab.datasets import Dataset, ImageFiles
-from divaug.lab.train.hardware import Hardware, workers
-from divaug.lab.train.opening import Opened, open_run
-from divaug.lab.train.ordered import parts_in_order
-from divaug.lab.ways import WAYS, scored
+from divaug.lab.train.batches import parts_in_order
+from divaug.lab.train.device import Hardware
+from divaug.lab.train.run import Opened, open_run
 from divaug.policies import Uniform
-from divaug.scoring import check_model, dtype_of
-from divaug.selection import MAX_CANDIDATES
+from divaug.scoring import check_model, dtype_of, score
+from divaug.selection import MAX_CANDIDATES, METHODS, select
 
-__all__ = ["SPACES", "Examination", "examine", "examine_run"]
+__all__ = [
+    "BATCH",
+    "JUDGE",
+    "SETTLED",
+    "SPACES",
+    "WAYS",
+    "Candidates",
+    "Choice",
+    "Examination",
+    "Way",
+    "examine",
+    "examine_run",
+    "scored",
+]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to score candidates; all are in evaluation mode otherwise.
+
+    Args:
+        dtype: of the network's arithmetic.
+        batch_statistics: whether BatchNorm takes the statistics of the candidates at hand, as it
+            does in training, instead of its running ones.
+    """
+
+    dtype: torch.dtype = torch.float32
+    batch_statistics: bool = False
+
+
+#: The way that others are compared with, and the one that is nearest to training.
+JUDGE, BATCH = "float32", "batch statistics"
+#: Name → way, the judge first.
+WAYS: Mapping[str, Way] = MappingProxyType(
+    {JUDGE: Way(), "bfloat16": Way(torch.bfloat16), BATCH: Way(batch_statistics=True)}
+)
+
+
+def scored(network: nn.Module, candidates: Tensor, way: Way) -> Tensor:
+    """Probability vectors `[B,E,D]` of float32 candidates, one way; the network stays as it was.
+
+    Example:
+        >>> network = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(12), nn.Linear(12, 5))
+        >>> scored(network, torch.rand(2, 8, 3, 2, 2), WAYS["batch statistics"]).shape
+        torch.Size([2, 8, 5])
+    """
+    lower, device = way.dtype != torch.float32, candidates.device
+    with (
+        _whole_float32(device),
+        _statistics(network, of_batch=way.batch_statistics),
+        torch.autocast(device.type, way.dtype, enabled=lower, cache_enabled=False),
+    ):
+        return score(network, candidates.to(way.dtype))
+
+
+@contextmanager
+def _statistics(network: nn.Module, *, of_batch: bool) -> Iterator[None]:
+    """BatchNorm without running statistics for the block: it takes those of its batch."""
+    found = [
+        (module, module.running_mean, module.running_var)
+        for module in network.modules()
+        if of_batch and isinstance(module, _BatchNorm)
+    ]
+    try:
+        for module, _, _ in found:
+            module.running_mean = module.running_var = None
+        yield
+    finally:
+        for module, mean, var in found:
+            module.running_mean, module.running_var = mean, var
+
+
+@contextmanager
+def _whole_float32(device: torch.device) -> Iterator[None]:
+    """On a GPU: convolutions and products of float32 in float32, not TF32, for the block."""
+    if device.type != "cuda":
+        yield
+        return
+    precision, allowed = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    try:
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cudnn.allow_tf32 = False
+        yield
+    finally:
+        torch.set_float32_matmul_precision(precision)
+        torch.backends.cudnn.allow_tf32 = allowed
+
+
+#: An image is settled where even the most diverse choice has less Variance Diversity than this.
+SETTLED = 0.01
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All candidates of a space, before any choice; judged in float32, evaluation mode.
+
+    Args:
+        space: that they are drawn from.
+        diversity: their Variance Diversity, mean over the images.
+        batch_diversity: the same by predictions with the statistics of all candidates of a batch.
+        best: that of the most diverse S of them; not a number where there are too many to try.
+        accuracy: share of them that the network classifies as their label says.
+        settled: share of the images whose most diverse S have less than `SETTLED`.
+    """
+
+    space: str
+    diversity: float
+    batch_diversity: float
+    best: float
+    accuracy: float
+    settled: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a rule keeps of them, by the predictions of one way.
+
+    Of a rule that asks nobody it is the mean over all choices there are, which needs no draw.
+
+    Args:
+        space: that the candidates are drawn from.
+        way: how they were scored for the choice.
+        rule: of selection.
+        diversity: Variance Diversity of the kept in float32, evaluation mode, mean over the images.
+        batch_diversity: the same by predictions with the statistics of all candidates of a batch.
+        accuracy: share of the kept that the network classifies as their label says.
+        agreement: share of the kept that the rule keeps by predictions in float32 too, with the
+            same random numbers.
+        unrelated: the same where the predictions are those of another image: what agreement is
+            worth when two scores have nothing in common.
+    """
+
+    space: str
+    way: str
+    rule: str
+    diversity: float
+    batch_diversity: float
+    accuracy: float
+    agreement: float
+    unrelated: float
+
+
+@dataclass
+class _AllMeans:
+    diversity: Mean = field(default_factory=Mean)
+    batch_diversity: Mean = field(default_factory=Mean)
+    best: Mean = field(default_factory=Mean)
+    accuracy: Mean = field(default_factory=Mean)
+    settled: Mean = field(default_factory=Mean)
+
+
+@dataclass
+class _KeptMeans:
+    diversity: Mean = field(default_factory=Mean)
+    batch_diversity: Mean = field(default_factory=Mean)
+    accuracy: Mean = field(default_factory=Mean)
+    agreement: Mean = field(default_factory=Mean)
+    unrelated: Mean = field(default_factory=Mean)
+
+
+def _values(means: _AllMeans | _KeptMeans) -> list[float]:
+    found: list[Mean] = list(vars(means).values())
+    return [float(mean.compute()) if mean.count else math.nan for mean in found]
+
+
+class Choices:
+    """What every rule keeps of the candidates of one space.
+
+    Args:
+        space: its name.
+        num_candidates: E, candidates of each image.
+        num_selected: S, how many of them are kept.
+        seed: decides the draws of the rules.
+    """
+
+    def __init__(self, space: str, num_candidates: int, num_selected: int, seed: int) -> None:
+        self._space, self._seed = space, seed
+        self._num_candidates, self._num_selected = num_candidates, num_selected
+        self._rules = _rules(num_candidates, num_selected)
+        self._all = _AllMeans()
+        self._kept: dict[tuple[str, str], _KeptMeans] = {}
+
+    def candidates(self) -> Candidates:
+        """All candidates so far."""
+        return Candidates(self._space, *_values(self._all))
+
+    def choices(self) -> list[Choice]:
+        """What was kept of them so far, by way and rule."""
+        kept = [Choice(self._space, *key, *_values(one)) for key, one in self._kept.items()]
+        return [*(self._by_chance(n) for n, m in METHODS.items() if not m.needs_probs), *kept]
+
+    def _by_chance(self, rule: str) -> Choice:
+        """The mean over all choices: a pair of candidates is in each as often as any other."""
+        every = self.candidates()
+        factor = kept_by_chance(self._num_candidates, self._num_selected)
+        diversities = (factor * every.diversity, factor * every.batch_diversity)
+        return Choice(self._space, JUDGE, rule, *diversities, every.accuracy, 1.0, 1.0)
+
+    def add(self, probs: Mapping[str, Tensor], labels: Tensor, rows: Tensor) -> None:
+        """Add a batch.
+
+        Args:
+            probs: way → its predictions `[B,E,D]`, of the same candidates.
+            labels: int64 `[B]`.
+            rows: int64 `[B]`, the samples' numbers.
+        """
+        judged = probs[JUDGE]
+        right = (judged.argmax(-1) == labels[:, None]).to(torch.float32)
+        self._add_all(probs, right)
+        for rule in self._rules:
+            same = self._choose(judged, rule, rows)
+            for way in WAYS:
+                chosen = self._choose(probs[way], rule, rows)
+                means = self._kept.setdefault((way, rule), _KeptMeans())
+                _add_kept(means, probs, right, chosen)
+                means.agreement.update(_shared(chosen, same))
+                if len(rows) > 1:
+                    others = self._choose(probs[way].roll(1, 0), rule, rows)
+                    means.unrelated.update(_shared(others, same))
+
+    def _add_all(self, probs: Mapping[str, Tensor], right: Tensor) -> None:
+        best = largest_diversity(probs[JUDGE], self._num_selected)
+        self._all.diversity.update(variance_diversity(probs[JUDGE]))
+        self._all.batch_diversity.update(variance_diversity(probs[BATCH]))
+        self._all.best.update(best)
+        self._all.accuracy.update(right)
+        settled = (best < SETTLED).to(best.dtype)
+        self._all.settled.update(torch.where(best.isnan(), best, settled))
+
+    def _choose(self, probs: Tensor, rule: str, rows: Tensor) -> Tensor:
+        return select(probs, self._num_selected, rule, self._seed, index=rows)
+
+
+def _rules(num_candidates: int, num_selected: int) -> list[str]:
+    """The rules that ask and can do with so many candidates."""
+    found = []
+    for name, rule in METHODS.items():
+        if not rule.needs_probs:
+            continue
+        try:
+            rule.check(num_candidates, num_selected)
+        except ValueError:
+            continue
+        found.append(name)
+    return found
+
+
+def _add_kept(
+    means: _KeptMeans, probs: Mapping[str, Tensor], right: Tensor, chosen: Tensor
+) -> None:
+    for mean, judge in ((means.diversity, JUDGE), (means.batch_diversity, BATCH)):
+        mean.update(variance_diversity(probs[judge].take_along_dim(chosen[..., None], 1)))
+    means.accuracy.update(right.take_along_dim(chosen, 1))
+
+
+def _shared(chosen: Tensor, others: Tensor) -> Tensor:
+    """Which of the kept are among others, `[B,S]`."""
+    return (chosen[:, :, None] == others[:, None]).any(-1).to(torch.float32)
+
 
 #: Spaces that candidates are drawn from: the paper's ranges, and those of the authors' code. A
 #: run's own comes first where it is another.
@@ -155,5 +416,5 @@ def examine_run(
         spaces=tuple(dict.fromkeys((recipe.space, *SPACES))),
         seed=recipe.seed,
         batch_size=recipe.originals_per_step,
-        num_workers=workers(recipe.num_workers),
+        num_workers=recipe.num_workers,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from divaug.lab.train.hardware import Hardware
+from divaug.lab.train.device import Hardware
 
 __all__ = [
     "WARM_UP",

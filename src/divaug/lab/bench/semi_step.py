@@ -17,12 +17,11 @@ from divaug.lab.bench.step_parts import Works, choosing, updating, widening
 from divaug.lab.datasets import Dataset
 from divaug.lab.recipes import Recipe
 from divaug.lab.tables import Table
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.environment import environment
-from divaug.lab.train.feeds import Inputs
-from divaug.lab.train.hardware import fast_settings
-from divaug.lab.train.mixture import Role
-from divaug.lab.train.semi_step import SemiStep
+from divaug.lab.train.batches import Inputs
+from divaug.lab.train.device import fast_settings
+from divaug.lab.train.folder import environment
+from divaug.lab.train.processes import Processes
+from divaug.lab.train.semi import Role, SemiStep
 
 __all__ = ["KIND", "compare", "measure", "table"]
 

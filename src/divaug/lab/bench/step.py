@@ -18,12 +18,12 @@ from divaug.lab.checkout import commit_of
 from divaug.lab.datasets import Dataset
 from divaug.lab.recipes import Recipe
 from divaug.lab.tables import Table
-from divaug.lab.train.assembly import Parts, assemble
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.environment import environment
-from divaug.lab.train.feeds import Inputs
-from divaug.lab.train.graphs import run_of
-from divaug.lab.train.hardware import Hardware, fast_settings
+from divaug.lab.train.batches import Inputs
+from divaug.lab.train.build import Parts, assemble
+from divaug.lab.train.device import Hardware, fast_settings
+from divaug.lab.train.folder import environment
+from divaug.lab.train.processes import Processes
+from divaug.lab.train.step import run_of
 
 __all__ = [
     "KIND",

@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from divaug.lab.bench.clocks import stretches
-from divaug.lab.train.assembly import Parts
-from divaug.lab.train.feeds import Batch, Inputs
-from divaug.lab.train.hardware import Hardware
-from divaug.lab.train.mixture import MixedBatch
+from divaug.lab.train.batches import Batch, Inputs
+from divaug.lab.train.build import Parts
+from divaug.lab.train.device import Hardware
+from divaug.lab.train.semi import MixedBatch
 from divaug.lab.train.step import Step, TrainingStep
 from divaug.plugin import DivAug
 from divaug.scoring import logits_of, score

@@ -26,7 +26,7 @@ def demo(
     from divaug.lab.figures.canvas import save_picture
     from divaug.lab.figures.magnitudes import draw_magnitudes
     from divaug.lab.figures.scene import scene
-    from divaug.lab.train.places import check_place
+    from divaug.lab.train.folder import check_place
 
     plan(changes or ())  # a change that is refused must leave nothing behind
     check_place(out)

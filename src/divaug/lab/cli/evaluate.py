@@ -15,9 +15,8 @@ def evaluate(
     """Evaluate a run's last checkpoint, or the checkpoint given, on the whole test set."""
     from divaug.lab.train import Hardware
     from divaug.lab.train import evaluate as score
-    from divaug.lab.train.assembly import set_to_test
-    from divaug.lab.train.distributed import Processes
-    from divaug.lab.train.opening import open_run
+    from divaug.lab.train.batches import parts_in_order
+    from divaug.lab.train.run import open_run
 
     opened = open_run(run)
 
@@ -31,7 +30,8 @@ def evaluate(
     found = opened.data(data, say=say)
     network = opened.network(found, hardware)
     default = opened.default(found)
-    scores = score(network, set_to_test(recipe, found, hardware, Processes()), default, hardware)
+    _, test = parts_in_order(found, hardware.device, num_workers=recipe.num_workers)
+    scores = score(network, test, default, hardware)
     typer.echo(
         f"{opened.path}: test accuracy {scores.accuracy:.2%}  test loss {scores.loss:.4f}  "
         f"({scores.images:,} images)"

@@ -36,7 +36,7 @@ def examine(
     The same candidates are scored in float32, in bfloat16 and with the statistics of the batch, at
     the run's E and S; what is kept is judged by diversity and by whether it is classified right.
     """
-    from divaug.lab.train.files import replace_text
+    from divaug.lab.train.folder import replace_text
 
     prepare_file(json)
     if results is not None:
@@ -58,7 +58,7 @@ def _examine(
     run: Path, data: Path | None, images: int, results: Path | None, device: str | None
 ) -> "Examination":
     from divaug.lab.examine import examine_run
-    from divaug.lab.train.opening import open_run
+    from divaug.lab.train.run import open_run
 
     if results is None:
         return examine_run(run, data=data, images=images, device=device, say=_say)
@@ -67,7 +67,7 @@ def _examine(
     from divaug.lab.reproduce.work import Shelf
 
     opened, store = open_run(run), read_store(results)
-    if data is None and opened.trained_on is not None:
+    if data is None:
         own = opened.trained_on.existing_path()
         data = Path(own) if own else None
     # As `reproduce` reads it, so that the record is known to be of the same data as its others.
@@ -94,8 +94,7 @@ def _candidates(found: "Examination") -> Table:
 
 
 def _choices(found: "Examination") -> Table:
-    from divaug.lab.choices import SETTLED
-    from divaug.lab.ways import JUDGE
+    from divaug.lab.examine import JUDGE, SETTLED
 
     rows = tuple(
         (

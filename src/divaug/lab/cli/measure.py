@@ -41,7 +41,7 @@ def measure(
 ) -> None:
     """Variance Diversity, loss of the views and Affinity of augmenters, seen by a run's network."""
     from divaug.lab.measure import measure_run
-    from divaug.lab.train.files import replace_text
+    from divaug.lab.train.folder import replace_text
 
     def say(line: str) -> None:
         typer.echo(line, err=True)

@@ -132,7 +132,7 @@ def _check(context: typer.Context, source: Path | None, *, dry_run: bool) -> Non
 def _finish(done: "Reproduced") -> None:
     from divaug.lab.reproduce.work import End
     from divaug.lab.reproduce.writing import main_sheets
-    from divaug.lab.train.progress import counted
+    from divaug.lab.train.console import counted
 
     if done.outcome.empty:
         typer.echo("nothing to show yet: no job of this list has finished")

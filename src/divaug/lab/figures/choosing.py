@@ -12,9 +12,9 @@ from divaug.lab.datasets import Dataset
 from divaug.lab.figures.candidates import Chosen
 from divaug.lab.figures.canvas import fit_square
 from divaug.lab.methods import RULES
-from divaug.lab.train.assembly import STREAMED_SIZE
-from divaug.lab.train.hardware import Hardware
-from divaug.lab.train.opening import open_run
+from divaug.lab.train.batches import STREAMED_SIZE
+from divaug.lab.train.device import Hardware
+from divaug.lab.train.run import open_run
 from divaug.policies import Uniform
 from divaug.scoring import score
 from divaug.selection import select
@@ -70,7 +70,7 @@ def run_network(folder: Path, data: Path | None = None) -> Network:
     """
     opened = open_run(folder)
     found = opened.data(data, download=False)
-    opened.refuse_other(found)
+    opened.trained_on.refuse_other(found, "use a network of this data")
     default = opened.default(found)
     seen = (STREAMED_SIZE,) * 2
     if isinstance(found, Dataset):

@@ -13,10 +13,10 @@ from divaug.lab.datasets import Dataset
 from divaug.lab.figures.candidates import Chosen, draw_candidates
 from divaug.lab.report.plots import Picture, of_picture
 from divaug.lab.report.reading import RunRecord
-from divaug.lab.train.assembly import build_augmenter
-from divaug.lab.train.hardware import Hardware
-from divaug.lab.train.opening import open_run
-from divaug.lab.train.ordered import first_images, parts_in_order
+from divaug.lab.train.batches import first_images, parts_in_order
+from divaug.lab.train.build import build_augmenter
+from divaug.lab.train.device import Hardware
+from divaug.lab.train.run import open_run
 from divaug.plugin import DivAug
 from divaug.scoring import score
 from divaug.selection import select

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from divaug.lab.recipes import Recipe
 from divaug.lab.report.reading import RunRecord
-from divaug.lab.train.progress import counted
+from divaug.lab.train.console import counted
 
 __all__ = ["labels_of"]
 

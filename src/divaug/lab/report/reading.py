@@ -10,10 +10,8 @@ from typing import Any
 from divaug.lab.datasets import DataIdentity
 from divaug.lab.recipes import Recipe
 from divaug.lab.report.lines import Epoch, Interval, parse_epoch, parse_interval
-from divaug.lab.train.places import HARMLESS
-from divaug.lab.train.provenance import DataRecord, read_data_record
-from divaug.lab.train.runs import read_recipe
-from divaug.lab.train.splits import SPLIT, Split
+from divaug.lab.train.data import SPLIT, DataRecord, Split, read_data_record
+from divaug.lab.train.folder import HARMLESS, read_recipe
 
 __all__ = ["RunRecord", "read_run", "read_runs"]
 
@@ -182,17 +180,8 @@ def read_run(folder: str | Path) -> RunRecord:
 
 
 def _is_drawn(recipe: Recipe, record: DataRecord | None) -> bool:
-    """Whether a seed decides which images of the data are taken.
-
-    It does where the recipe asks for some of them, and where they are a folder of images without a
-    test part. Of older runs, which do not say that, any folder may be one; a file has a test part,
-    and so does a dataset that is known by name.
-    """
-    if recipe.train_images or record is None or record.path is None:
-        return bool(recipe.train_images)
-    if record.held_out is not None:
-        return record.held_out > 0
-    return Path(record.path).suffix != ".npz"
+    """Return True if a seed decides which images of the data are taken."""
+    return bool(recipe.train_images) or (record is not None and record.held_out > 0)
 
 
 def _read_lines(path: Path) -> tuple[list[Epoch], list[Interval]]:

@@ -8,7 +8,7 @@ from divaug.lab.report.reading import read_runs
 from divaug.lab.report.seeds import seeds_table
 from divaug.lab.report.table import runs_table, to_csv, to_markdown
 from divaug.lab.tables import Table
-from divaug.lab.train.files import replace_text, writing
+from divaug.lab.train.folder import replace_text, writing
 
 __all__ = ["write_report"]
 

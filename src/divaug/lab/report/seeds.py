@@ -8,7 +8,7 @@ from typing import NamedTuple
 from divaug.lab.report.reading import RunRecord
 from divaug.lab.report.table import MISSING, duration
 from divaug.lab.tables import Table
-from divaug.lab.train.places import HARMLESS
+from divaug.lab.train.folder import HARMLESS
 
 __all__ = ["mean_and_deviation", "seeds_table"]
 

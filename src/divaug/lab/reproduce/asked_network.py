@@ -7,9 +7,8 @@ from typing import Any
 
 from divaug.lab.reproduce.content import to_number
 from divaug.lab.reproduce.machines import read_starts
-from divaug.lab.train.checkpoint_states import MODEL, read_state
-from divaug.lab.train.checkpoints import find
-from divaug.lab.train.metrics import read_epochs
+from divaug.lab.train.checkpoint import MODEL, find, read_state
+from divaug.lab.train.folder import read_epochs
 
 __all__ = ["AskedNetwork", "began", "read_asked_network"]
 
@@ -67,4 +66,4 @@ def read_asked_network(folder: Path) -> AskedNetwork:
     """
     accuracy = float(read_epochs(folder)[-1]["test_accuracy"])
     state = read_state(find(folder / "checkpoints")[-1])
-    return AskedNetwork(accuracy, state["sha256"][MODEL][:_DIGITS], read_starts(folder))
+    return AskedNetwork(accuracy, state.sha256[MODEL][:_DIGITS], read_starts(folder))

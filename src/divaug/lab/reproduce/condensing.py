@@ -11,10 +11,8 @@ from divaug.lab.reproduce.identity import split_mark
 from divaug.lab.reproduce.machines import read_starts
 from divaug.lab.reproduce.methods import method
 from divaug.lab.reproduce.records import EpochRecord, FewLabels, RunRecord
-from divaug.lab.train.files import replace_text
-from divaug.lab.train.metrics import read_epochs
-from divaug.lab.train.runs import read_recipe
-from divaug.lab.train.splits import SPLIT, Split
+from divaug.lab.train.data import SPLIT, Split
+from divaug.lab.train.folder import read_epochs, read_recipe, replace_text
 
 __all__ = ["condense", "note_neighbours"]
 

@@ -10,7 +10,7 @@ from divaug.lab.reproduce.outcomes import provenance
 from divaug.lab.reproduce.records import RunRecord
 from divaug.lab.reproduce.sheets import Absent, Column, Sheet, number
 from divaug.lab.reproduce.summaries import Summary, in_turn, summarize
-from divaug.lab.train.clock import KINDS
+from divaug.lab.train.meter import KINDS
 
 __all__ = ["durations_sheet", "time_alone", "undisturbed"]
 

@@ -14,10 +14,10 @@ from divaug.lab.reproduce.machines import portable
 from divaug.lab.reproduce.networks import make_network
 from divaug.lab.reproduce.store import Store, save
 from divaug.lab.reproduce.work import End, Shelf, Work
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.environment import environment
-from divaug.lab.train.hardware import Hardware
-from divaug.lab.train.opening import Opened, open_run
+from divaug.lab.train.device import Hardware
+from divaug.lab.train.folder import environment
+from divaug.lab.train.processes import Processes
+from divaug.lab.train.run import Opened, open_run
 
 __all__ = ["MOST_IMAGES", "ExamineJob", "examination", "refuse_fewer"]
 
@@ -47,7 +47,7 @@ def examination(
     Raises:
         ValueError: other data.
     """
-    opened.refuse_other(data)
+    opened.trained_on.refuse_other(data, "do without a record")
     # Before the work: sources may get another commit while it is done.
     place = portable(environment(Hardware.choose(device, "float32", eager=True), Processes()))
     values = examine_run(opened, data=data, images=images, device=device, say=say)

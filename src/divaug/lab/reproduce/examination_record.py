@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from divaug.lab.choices import Candidates, Choice
-from divaug.lab.examine import Examination
+from divaug.lab.examine import Candidates, Choice, Examination
 from divaug.lab.recipes import Recipe
 from divaug.lab.reproduce.content import recipe_in, to_count, to_number
 from divaug.lab.reproduce.identity import examination_hash

@@ -14,11 +14,10 @@ from divaug.lab.reproduce.methods import SCORERS
 from divaug.lab.reproduce.store import Store, save
 from divaug.lab.reproduce.watching import Watch
 from divaug.lab.reproduce.work import End, Shelf, Work
-from divaug.lab.train import checkpoints, train
-from divaug.lab.train.metrics import read_epochs
-from divaug.lab.train.progress import counted
-from divaug.lab.train.provenance import read_data_record, refuse_other
-from divaug.lab.train.runs import read_recipe
+from divaug.lab.train import checkpoint, train
+from divaug.lab.train.console import counted
+from divaug.lab.train.data import read_data_record
+from divaug.lab.train.folder import read_epochs, read_recipe
 
 __all__ = [
     "Job",
@@ -93,8 +92,8 @@ class TrainJob:
     def epochs_done(self, work: Work) -> int:
         """Whole epochs before the last checkpoint, where the run will go on."""
         folder = self.folder(work)
-        found = checkpoints.find(folder / "checkpoints")
-        return epochs_trained(folder, checkpoints.step_of(found[-1])) if found else 0
+        found = checkpoint.find(folder / "checkpoints")
+        return epochs_trained(folder, checkpoint.step_of(found[-1])) if found else 0
 
     def has_network(self, work: Work) -> bool:
         """Whether the run has ended and the network that it ended with is there, and whole."""
@@ -102,7 +101,7 @@ class TrainJob:
         if not reached_end(folder, self.recipe):
             return False
         # An older checkpoint will not do: what is asked of it would pass for the last one's.
-        newest, _ = checkpoints.load_latest(folder / "checkpoints")
+        newest, _ = checkpoint.load_latest(folder / "checkpoints")
         return newest is not None and epochs_trained(folder, newest.step) == self.recipe.epochs
 
     def execute(self, work: Work, shelf: Shelf) -> End:
@@ -132,7 +131,8 @@ class TrainJob:
         """
         own, data = read_data_record(self.folder(work)), shelf.get(self.recipe)[0]
         remedy = f"another folder of runs (--runs) than {work.runs}"
-        refuse_other(own, self.recipe, data, remedy)
+        if own is not None:
+            own.refuse_other(data, remedy)
 
     def train(self, work: Work, shelf: Shelf) -> End:
         """Train from the start or from the last checkpoint; writes no record."""
@@ -182,7 +182,7 @@ def reached_end(folder: Path, recipe: Recipe) -> bool:
 
 
 def _check_unbegun(folder: Path) -> None:
-    if checkpoints.find(folder / "checkpoints"):
+    if checkpoint.find(folder / "checkpoints"):
         raise ValueError(
             f"{folder} has checkpoints and no recipe.json, and is left as it is; bring that file "
             "back, or move the folder away to start over."
@@ -191,6 +191,6 @@ def _check_unbegun(folder: Path) -> None:
 
 def _trim(folder: Path, kept: int) -> None:
     """Keep the newest checkpoints alone, so that a folder of runs is small enough to move."""
-    found = checkpoints.find(folder / "checkpoints")
+    found = checkpoint.find(folder / "checkpoints")
     for old in found[: len(found) - kept]:
         shutil.rmtree(old)

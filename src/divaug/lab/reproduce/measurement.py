@@ -13,9 +13,9 @@ from divaug.lab.reproduce.networks import make_network
 from divaug.lab.reproduce.records import MeasurementRecord
 from divaug.lab.reproduce.store import Store, save
 from divaug.lab.reproduce.work import End, Shelf, Work
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.environment import environment
-from divaug.lab.train.hardware import Hardware
+from divaug.lab.train.device import Hardware
+from divaug.lab.train.folder import environment
+from divaug.lab.train.processes import Processes
 
 __all__ = ["MeasureJob"]
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from divaug.lab import recipes
 from divaug.lab.recipes import FAMILIES, LABELS, ROWS, Recipe
 from divaug.lab.reproduce.identity import NEUTRAL
-from divaug.lab.train.progress import counted
+from divaug.lab.train.console import counted
 from divaug.names import unknown_name
 
 __all__ = [

@@ -88,7 +88,7 @@ class RunRecord:
         data: name, fingerprint and sizes of the dataset.
         starts: machine, versions, commit and command of each start.
         side_by_side: most runs that shared the device with it, itself included.
-        time: kind of work → seconds, over all starts; see `divaug.lab.train.clock`.
+        time: kind of work → seconds, over all starts; see `divaug.lab.train.meter`.
         epochs: all of them.
         few_labels: split and steps; None where every image has its label.
     """

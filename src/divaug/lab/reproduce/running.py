@@ -15,7 +15,7 @@ from divaug.lab.reproduce.store import read_store
 from divaug.lab.reproduce.timing import tidy
 from divaug.lab.reproduce.work import End, Shelf, Work
 from divaug.lab.spelling import spell_unknown
-from divaug.lab.train.interruption import Interruption
+from divaug.lab.train.loop import Interruption
 
 __all__ = ["Tally", "go_through"]
 

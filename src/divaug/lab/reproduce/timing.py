@@ -18,11 +18,11 @@ from divaug.lab.recipes import Recipe
 from divaug.lab.reproduce.machines import machine_of, portable, setting_of
 from divaug.lab.reproduce.options import TRAIN_IMAGES
 from divaug.lab.reproduce.records import CostRecord
-from divaug.lab.train.assembly import assemble
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.environment import environment
-from divaug.lab.train.graphs import run_of
-from divaug.lab.train.hardware import Hardware, fast_settings
+from divaug.lab.train.build import assemble
+from divaug.lab.train.device import Hardware, fast_settings
+from divaug.lab.train.folder import environment
+from divaug.lab.train.processes import Processes
+from divaug.lab.train.step import run_of
 
 __all__ = ["new_batch", "this_machine", "this_setting", "tidy", "time_step"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from divaug.lab.recipes import Recipe
-from divaug.lab.train.progress import Silent, counted
+from divaug.lab.train.console import Silent, counted
 
 __all__ = ["Watch"]
 

@@ -11,7 +11,7 @@ from divaug.lab.datasets import SHIPPED, Dataset, is_image_folder, plain_name
 from divaug.lab.recipes import Recipe
 from divaug.lab.reproduce.identity import fingerprint
 from divaug.lab.train.data import load_data
-from divaug.lab.train.hardware import choose_device
+from divaug.lab.train.device import choose_device
 
 __all__ = ["End", "Shelf", "Work"]
 

@@ -1,4 +1,4 @@
-"""The training step: a function of tensors on the device, with no word from the host."""
+"""The training step, a function of tensors on the device, and its replay as one CUDA graph."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,21 +11,21 @@ from torch import Tensor, nn
 
 from divaug.augmenters import Augmenter
 from divaug.diversity import spread
-from divaug.lab.train.distributed import Processes, share_buffers
-from divaug.lab.train.feeds import Batch, Inputs
-from divaug.lab.train.hardware import Hardware
-from divaug.lab.train.optimization import SGD
+from divaug.lab.train.batches import Batch, Inputs
+from divaug.lab.train.device import Hardware
+from divaug.lab.train.optim import SGD
+from divaug.lab.train.processes import Processes, share_buffers
 from divaug.scoring import logits_of
 
-__all__ = ["SUMS", "Counting", "Step", "TrainingStep"]
+__all__ = ["SUMS", "Counting", "GraphedStep", "Step", "TrainingStep", "run_of", "state_of"]
 
-#: What a step adds up: loss over images, right answers, images, diversity over originals,
+#: The sums of a step: loss over images, right answers, images, diversity over originals,
 #: originals.
 SUMS = ("loss", "correct", "images", "diversity", "originals")
 
 
 class TrainingStep(Protocol):
-    """What the loop, the graph and the record ask of a step, whatever its objective."""
+    """A step of any objective, as the loop, the graph and the checkpoint use it."""
 
     augment: Augmenter
     network: nn.Module
@@ -47,14 +47,14 @@ class TrainingStep(Protocol):
         """Train on one batch."""
 
     def further_tensors(self) -> Mapping[str, Tensor]:
-        """What a step changes beside network, optimiser and sums, by name."""
+        """Return the tensors that a step changes beside network, optimiser and sums, by name."""
 
     def begin_epoch(self, epoch: int) -> None:
-        """Count anew."""
+        """Reset the counters."""
 
 
 class Counting:
-    """What a step of any objective counts in tensors on the device."""
+    """Counters of a step of any objective, tensors on the device."""
 
     augment: Augmenter
     optimizer: SGD
@@ -67,7 +67,7 @@ class Counting:
         self.first_bad = torch.full((), math.inf, dtype=torch.float64, device=device)
 
     def begin_epoch(self, epoch: int) -> None:
-        """Count anew."""
+        """Reset the counters."""
         self.epoch.fill_(epoch)
         self.sums.zero_()
         self.augment.reset_record()
@@ -85,13 +85,13 @@ class Step(Counting):
     """One step of training: gather, augment, forward, backward, clip, update, count.
 
     Args:
-        gather: from a feed's inputs to a batch.
+        gather: function from a feed's inputs to a batch.
         augment: the augmenter.
         network: the bare network, for its statistics.
         forward: the network to call: itself, compiled, or wrapped for several processes.
-        optimizer: what updates it.
+        optimizer: its optimiser.
         hardware: precision and layout.
-        processes: who shares the work.
+        processes: the processes that share the work.
     """
 
     gather: Callable[[Inputs], Batch]
@@ -116,14 +116,14 @@ class Step(Counting):
         return self.network
 
     def further_tensors(self) -> Mapping[str, Tensor]:
-        """None."""
+        """Return none."""
         return {}
 
     def __call__(self, inputs: Inputs) -> None:
         """Train on one batch."""
         share_buffers(self.network, self.processes)
         batch = self.gather(inputs)
-        # The network is asked in one autocast region and trained in another: see `autocast`.
+        # The network scores in one autocast region and trained in another: see `autocast`.
         with self.hardware.autocast():
             images, labels = self.augment(
                 batch.images, batch.labels, index=batch.indices, epoch=self.epoch
@@ -147,3 +147,83 @@ class Step(Counting):
         number = torch.full_like(loss, images)
         originals = torch.full_like(loss, images // views)
         self._add([loss * images, correct, number, diversity, originals], loss)
+
+
+#: Steps before the capture: compilation, the choice of algorithms, first allocations.
+WARM_UP = 3
+
+
+class GraphedStep:
+    """A step that is captured once and replayed from then on.
+
+    The first call warms up, restores everything, captures, and replays: training is the same as
+    without the graph.
+
+    Args:
+        step: step to capture; its tensors must keep their places in memory.
+    """
+
+    def __init__(self, step: TrainingStep) -> None:
+        self._step = step
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._inputs: Inputs = ()
+
+    def __call__(self, inputs: Inputs) -> None:
+        """Train on one batch."""
+        if self._graph is None:
+            self._record(inputs)
+        for mine, given in zip(self._inputs, inputs, strict=True):
+            mine.copy_(given, non_blocking=True)
+        assert self._graph is not None
+        self._graph.replay()
+
+    def _record(self, inputs: Inputs) -> None:
+        self._inputs = tuple(part.clone() for part in inputs)
+        # One stream for both: gradients are accumulated on the stream of the first backward pass.
+        aside = torch.cuda.Stream()
+        _warm_up(self._step, self._inputs, aside)
+        graph = torch.cuda.CUDAGraph()
+        self._step.optimizer.zero_grad()
+        # "thread_local": memory that other threads pin or free must not break the recording.
+        with torch.cuda.graph(graph, stream=aside, capture_error_mode="thread_local"):
+            self._step(self._inputs)
+        self._graph = graph
+
+
+def _warm_up(step: TrainingStep, inputs: Inputs, aside: torch.cuda.Stream) -> None:
+    """Run a few steps aside and undo them."""
+    tensors = state_of(step)
+    before = [tensor.detach().clone() for tensor in tensors]
+    augmenter, record = step.augment.state_dict(), step.augment.record_state()
+    here = torch.cuda.current_stream()
+    aside.wait_stream(here)
+    with torch.cuda.stream(aside):
+        for _ in range(WARM_UP):
+            step(inputs)
+    here.wait_stream(aside)
+    with torch.no_grad():
+        for tensor, old in zip(tensors, before, strict=True):
+            tensor.copy_(old)
+    step.augment.load_state_dict(augmenter)
+    step.augment.load_record_state(record)
+    torch.cuda.synchronize()
+
+
+def state_of(step: TrainingStep) -> list[Tensor]:
+    """Return every tensor that a step changes, but for the augmenter's own."""
+    optimizer = step.optimizer
+    return [
+        *step.network.parameters(),
+        *step.network.buffers(),
+        *optimizer.momentum.values(),
+        optimizer.step_number,
+        step.epoch,
+        step.sums,
+        step.first_bad,
+        *step.further_tensors().values(),
+    ]
+
+
+def run_of(step: TrainingStep) -> Callable[[Inputs], None]:
+    """Return the step, as a graph if its hardware says so."""
+    return GraphedStep(step) if step.hardware.graphed else step

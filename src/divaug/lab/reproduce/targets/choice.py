@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from divaug.lab.examine import JUDGE
 from divaug.lab.reproduce.drawing import Point, scatter
 from divaug.lab.reproduce.examination import ExamineJob
 from divaug.lab.reproduce.examination_record import ExaminationRecord
@@ -14,7 +15,6 @@ from divaug.lab.reproduce.summaries import summarize
 from divaug.lab.reproduce.targets.base import Plan, Target, cells
 from divaug.lab.reproduce.targets.choice_sheets import choice_sheets, choices_of
 from divaug.lab.reproduce.targets.choice_training import trained_runs, training_sheet
-from divaug.lab.ways import JUDGE
 
 __all__ = ["TARGET"]
 

@@ -4,11 +4,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from divaug.lab.choices import SETTLED, Candidates, Choice
+from divaug.lab.examine import JUDGE, SETTLED, WAYS, Candidates, Choice
 from divaug.lab.reproduce.examination_record import ExaminationRecord
 from divaug.lab.reproduce.sheets import Column, Sheet, number, summary
 from divaug.lab.reproduce.summaries import summarize
-from divaug.lab.ways import JUDGE, WAYS
 
 __all__ = ["choice_sheets", "choices_of"]
 
