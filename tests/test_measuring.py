@@ -191,7 +191,7 @@ def test_a_run_can_be_opened_at_its_end_or_at_a_checkpoint(tmp_path):
     older = checkpoint.find(tmp_path / "run" / "checkpoints")[0]
     assert open_run(older).checkpoint.step == 6
     shutil.copytree(tmp_path / "run", tmp_path / "copy", ignore=shutil.ignore_patterns("step-*"))
-    with pytest.raises(ValueError, match="has no checkpoint to use: they are gone"):
+    with pytest.raises(ValueError, match="has no checkpoint to use: there is none"):
         open_run(tmp_path / "copy")
     network = opened.network(toy_data(), CPU)
     for name, tensor in network.state_dict().items():
@@ -206,7 +206,7 @@ def test_what_cannot_be_opened_is_named(tmp_path):
     with pytest.raises(ValueError, match="is no run"):
         open_run(tmp_path)
     (tmp_path / "recipe.json").write_text(toy_recipe().to_json())
-    with pytest.raises(ValueError, match="has no checkpoint to use: it has written none yet"):
+    with pytest.raises(ValueError, match="has no checkpoint to use: there is none"):
         open_run(tmp_path)
 
 
