@@ -10,10 +10,14 @@ from pathlib import Path
 import divaug
 
 SOURCE = Path(divaug.__file__).parent
-STAGES = ("expansion", "scoring", "selection", "plugin", "views", "adapters", "lab")
+STAGES = ("expansion", "scoring", "selection", "_base", "_augmenters", "adapters", "lab")
 PUBLIC = [
+    "Augmenter",
     "DefaultAugmentation",
     "DivAug",
+    "Expansion",
+    "Explanation",
+    "Record",
     "SubPolicies",
     "Views",
     "__version__",

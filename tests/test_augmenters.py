@@ -3,16 +3,16 @@
 import copy
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
 import divaug
-from divaug import default_augmentation, policies
+from divaug import Views, default_augmentation, policies
 from divaug.lab import methods as augmenters
 from divaug.lab.methods import AUGMENTERS, Settings
-from divaug.views import Views
 
 ROTATING = [f"divaug-rotate-0.{tenths}" for tenths in range(1, 10)]
 MANY = {"randaugment-xS", "trivialaugment-xS", "random", "divaug", "divaug-greedy", "divaug-exact",
@@ -45,7 +45,9 @@ def test_augmenters_show_their_settings_in_one_line():
         "exclude=(), operations_per_subpolicy=2), default=None, method='greedy', seed=7)"
     )
     views = Views(policies.RandAugment(2, 5), num_views=3, seed=1)
-    assert repr(views) == f"Views(policy={views.source.policy}, default=None, num_views=3, seed=1)"
+    assert (
+        repr(views) == f"Views(policy={views.expansion.policy}, default=None, num_views=3, seed=1)"
+    )
 
 
 class AugmentedInWorkers(torch.utils.data.Dataset):
@@ -170,7 +172,7 @@ def test_records_count_what_was_kept_and_reset_in_place(name, images):
     with pytest.raises(ValueError, match="nothing was augmented"):
         augment.record()
     augment(images)
-    tensors = augment.source.sums.applied
+    tensors = augment._sums.applied
     augment(images)
     record = augment.record()
     per_view = 3 if name == "randaugment-xS" else 2
@@ -183,7 +185,7 @@ def test_records_count_what_was_kept_and_reset_in_place(name, images):
     assert all(record.operations[o] <= record.drawn[o] for o in record.drawn)
     assert math.isnan(record.diversity_kept) == (name != "divaug")
     augment.reset_record()
-    assert augment.source.sums.applied is tensors  # a captured graph still writes to these
+    assert augment._sums.applied is tensors  # a captured graph still writes to these
     with pytest.raises(ValueError, match="nothing was augmented"):
         augment.record()
     augment(images)
@@ -200,14 +202,14 @@ def test_a_record_goes_on_where_its_state_was_taken(name, images):
     step = whole.state_dict()
     whole(images)
     used(images.flip(0))
-    tensors = used.source.sums.applied
+    tensors = used._sums.applied
     for other in (fresh, used):
         other.load_state_dict(step)
         other.load_record_state(state)
         other(images)
         assert json.dumps(other.record_state()) == json.dumps(whole.record_state())
         assert str(other.record()) == str(whole.record())  # NaN is not equal to itself
-    assert used.source.sums.applied is tensors
+    assert used._sums.applied is tensors
     used.load_record_state(None)
     with pytest.raises(ValueError, match="nothing was augmented"):
         used.record()
@@ -282,14 +284,14 @@ def test_a_record_of_other_operations_is_refused_also_before_the_first_call(imag
 def test_a_policy_may_draw_from_other_operations_with_a_new_record(images):
     augment = Views(policies.Uniform(), num_views=2)
     augment(images)
-    augment.source.policy = policies.Uniform("uda")
+    augment.expansion = replace(augment.expansion, policy=policies.Uniform("uda"))
     with pytest.raises(ValueError, match=r"with reset_record\(\) where its policy draws from"):
         augment(images)
     augment.reset_record()
     augment(images)
     assert len(augment.record().operations) == 21
     assert sum(augment.record().drawn.values()) == 2 * 2 * len(images)
-    augment.source.policy = policies.Uniform()  # what was counted since is not thrown away
+    augment.expansion = replace(augment.expansion, policy=policies.Uniform())
     with pytest.raises(ValueError, match=r"with reset_record\(\) where its policy draws from"):
         augment(images)
 
@@ -302,9 +304,9 @@ def test_a_record_that_was_reset_and_saved_may_be_of_other_operations_too(images
     known(images)
     known.load_record_state(saved.record_state())
     moved = copy.deepcopy(known)
-    moved.source.sums = moved.source.sums.to(torch.device("cpu"))
+    moved._sums = moved._sums.to(torch.device("cpu"))
     for augment in (loaded, known, moved):
-        augment.source.policy = policies.Uniform("uda")
+        augment.expansion = replace(augment.expansion, policy=policies.Uniform("uda"))
         augment(images)
         assert len(augment.record().operations) == 21
 

@@ -15,7 +15,6 @@ from divaug.lab.bench.operations import Case, Work
 from divaug.lab.bench.pillow_pipeline import finish_loop, finishes_of
 from divaug.operations import OPERATIONS
 from divaug.policies import Uniform
-from divaug.randomness import Stream
 
 SMALL = Case(24, 16)
 
@@ -64,7 +63,7 @@ def test_the_pipeline_with_pillow_makes_the_candidates_of_expand(dtype):
     images = operations.photographs(operations.Case(40, 32), seed=2)
     index, default = torch.arange(40), cifar10()
     expected, drawn = expand(images, 1, Uniform(), default, 5, index, step=3, dtype=dtype)
-    finishes = finishes_of(default.draw(Stream(5, 3, index), 1, (32, 32)))
+    finishes = finishes_of(drawn.placement)
     assert {finish.flip for finish in finishes} == {False, True}
     found = finish_loop(images, pillow_loop.steps_of(drawn[:, 0]), default, finishes, dtype)
     assert torch.equal(found, expected[:, 0])

@@ -7,12 +7,11 @@ import pytest
 import torch
 
 import divaug
-from divaug import DefaultAugmentation, default_augmentation, operations, policies
+from divaug import DefaultAugmentation, Views, default_augmentation, operations, policies
 from divaug.checks import check_number, check_range, check_whole, real, whole
 from divaug.lab import datasets
 from divaug.objectives import sharpen
 from divaug.photometric import Photometric
-from divaug.views import Views
 from tests.reference.small_models import network
 
 IMAGES = torch.arange(4 * 3 * 8 * 8).remainder(251).to(torch.uint8).view(4, 3, 8, 8)

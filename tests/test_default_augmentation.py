@@ -15,7 +15,6 @@ from divaug.default_augmentation import (
     svhn,
 )
 from divaug.photometric import Photometric
-from divaug.randomness import Stream
 from tests.reference import default_loops, samples
 
 RARE = 1e-4
@@ -23,7 +22,8 @@ NOTHING = policies.Identity()
 
 
 def draws(default, count=4000, candidates=5, size=(32, 32), seed=2):
-    return default.draw(Stream(seed, 0, torch.arange(count)), candidates, size)
+    images = torch.zeros(1, 3, *size, dtype=torch.uint8).expand(count, -1, -1, -1)
+    return expand(images, candidates, NOTHING, default, seed)[1].placement
 
 
 SETTINGS = {
@@ -44,8 +44,8 @@ SETTINGS = {
 def test_equal_to_a_loop_over_candidates(name):
     default, size = SETTINGS[name]
     images = samples.images(len(default.mean), *size, 7)
-    candidates, _ = expand(images, 4, NOTHING, default, seed=5)
-    drawn = default.draw(Stream(5, 0, torch.arange(7)), 4, size)
+    candidates, subpolicies = expand(images, 4, NOTHING, default, seed=5)
+    drawn = subpolicies.placement
     for i in range(7):
         for j in range(4):
             expected = default_loops.finish(
@@ -184,3 +184,14 @@ def test_the_center_crop_is_as_large_as_finished_candidates(height, width):
     assert torch.equal(cifar10().center_crop(images), images)
     with pytest.raises(ValueError, match=f"images of {height}×{width} are smaller than 13×13"):
         imagenet(13).center_crop(images)
+
+
+def test_images_for_evaluation_are_candidates_that_nothing_happened_to():
+    images = samples.images(3, 12, 14, 4)
+    for default, middle in ((cifar10(), images), (imagenet(8), images[:, :, 2:10, 3:11])):
+        bare = plain(default.mean, default.std)
+        expected = expand(middle, 1, NOTHING, bare)[0][:, 0]
+        assert torch.equal(default.for_evaluation(images), expected)
+        assert torch.equal(default.for_evaluation(images / 255), expected)
+    with pytest.raises(ValueError, match="`default` is for 3 channels, `images` have 1"):
+        cifar10().for_evaluation(images[:, :1])

@@ -9,11 +9,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from divaug import SubPolicies, expand, policies, rendering, replay, replaying
+from divaug import SubPolicies, Views, expand, policies, rendering, replay, replaying
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
 from divaug.operations import OPERATIONS, Operation, apply
 from divaug.operations.magnitude import Range
-from divaug.views import Views
 from tests.reference import samples
 
 IMAGES = samples.images(3, 16, 12, 10)

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from divaug import DivAug, expand, follow, following, policies
+from divaug import DivAug, Views, expand, follow, following, policies, score, select
 from divaug.default_augmentation import DefaultAugmentation, cifar10, imagenet
 from divaug.lab.bench.device import waits_forbidden
 from divaug.lab.methods import Settings, build
@@ -21,8 +21,6 @@ from divaug.operations.magnitude import Range
 from divaug.operations.nearest import pick
 from divaug.operations.table import TABLE
 from divaug.photometric import Photometric
-from divaug.randomness import Stream
-from divaug.views import Views
 from tests.reference import samples
 from tests.reference.interpreter import run_interpreted
 from tests.reference.pillow_operations import from_pillow, pillow_apply, to_pillow
@@ -67,7 +65,7 @@ def pillow_mask(mask, subpolicy):
 def test_equal_to_pillow(policy, size):
     images, masks = samples.images(3, *size, 6), classes(*size)
     _, subpolicies = expand(images, 8, policy, seed=4)
-    found = follow(masks, subpolicies, seed=4, fill=IGNORED)
+    found = follow(masks, subpolicies, fill=IGNORED)
     assert found.shape == (6, 8, *size)
     for i, j in np.ndindex(6, 8):
         drawn = entries(subpolicies, i, j)
@@ -85,8 +83,9 @@ def test_images_that_follow_themselves_are_their_candidates(default, size):
     images, index = samples.images(3, *size, 6), torch.tensor([7, 70, 1, 0, 12, 5])
     bare = None if default is None else replace(default, cutout=0)
     more = {"index": index, "step": 3}
-    candidates, subpolicies = expand(images, 8, GEOMETRY, bare, 9, **more)
-    found = follow(images, subpolicies, default, 9, fill=0, **more)
+    candidates, _ = expand(images, 8, GEOMETRY, bare, 9, **more)
+    _, subpolicies = expand(images, 8, GEOMETRY, default, 9, **more)
+    found = follow(images, subpolicies, fill=0)
     if bare is not None:
         scale, bias = (torch.tensor(v).view(3, 1, 1) for v in bare.scale_and_bias())
         found = found.float().mul(scale).add(bias)
@@ -100,7 +99,7 @@ def test_what_leaves_pixels_in_their_places_leaves_masks_alone():
     _, subpolicies = expand(IMAGES, 16, STILL, still)
     drawn = {subpolicies.names[i] for i in subpolicies.operation.unique().tolist()}
     assert drawn == set(OPERATIONS) - set(GEOMETRIC)
-    found = follow(masks, subpolicies, still, fill=IGNORED)
+    found = follow(masks, subpolicies, fill=IGNORED)
     assert torch.equal(found, masks[:, None].expand(-1, 16, -1, -1))
 
 
@@ -108,7 +107,7 @@ def test_what_leaves_pixels_in_their_places_leaves_masks_alone():
 def test_flips_and_crops_of_the_uda_space(size):
     images, masks = samples.images(3, *size, 24), positions(*size, 24)
     _, subpolicies = expand(images, 8, policies.Uniform("uda"), seed=2)
-    found = follow(masks, subpolicies, seed=2, fill=-1)
+    found = follow(masks, subpolicies, fill=-1)
     seen = set()
     for i, j in np.ndindex(24, 8):
         moving = [(name, argument) for name, applied, argument, *_ in entries(subpolicies, i, j)
@@ -145,12 +144,12 @@ def test_resized_crops_take_the_nearest_pixel():
     default = replace(imagenet(10), flip=0.5)
     images, masks = samples.images(3, 23, 17, 5), positions(23, 17, 5)
     _, subpolicies = expand(images, 6, policies.Identity(), default, 5, step=2)
-    found = follow(masks, subpolicies, default, 5, step=2, fill=-1)
+    found = follow(masks, subpolicies, fill=-1)
     assert found.shape == (5, 6, 10, 10)
-    draws = default.draw(Stream(5, 2, torch.arange(5)), 6, (23, 17))
+    drawn = subpolicies.placement
     for i, j in np.ndindex(5, 6):
-        expected = nearest(masks[i], *draws.photometric.box[i, j].tolist(), 10, 10)
-        assert torch.equal(found[i, j], expected.flip(1) if draws.flip[i, j] else expected)
+        expected = nearest(masks[i], *drawn.box[i, j].tolist(), 10, 10)
+        assert torch.equal(found[i, j], expected.flip(1) if drawn.flip[i, j] else expected)
 
 
 def test_resized_crops_take_the_same_part_as_the_image():
@@ -160,7 +159,7 @@ def test_resized_crops_take_the_same_part_as_the_image():
     default = DefaultAugmentation((0.0,) * 3, (1.0,) * 3, flip=0.5,
                                   photometric=Photometric(48, jitter=0, lighting=0))  # fmt: skip
     candidates, subpolicies = expand(images, 8, policies.Identity(), default)
-    found = follow(images[:, 0].float(), subpolicies, default, fill=-1)
+    found = follow(images[:, 0].float(), subpolicies, fill=-1)
     # Half a pixel is two steps of brightness; at its edges a crop repeats its last pixel.
     assert (candidates[:, :, 0] * 255 - found).abs().max() <= 4.0
 
@@ -189,8 +188,8 @@ def test_every_dtype_and_any_planes(dtype, fill):
     masks += torch.arange(5).view(5, 1, 1)
     masks = masks.to(dtype)
     _, subpolicies = expand(IMAGES, 8, GEOMETRY, PADDED)
-    found = follow(masks, subpolicies, PADDED, fill=fill)
-    where = follow(positions(12, 12, 6), subpolicies, PADDED, fill=-1)
+    found = follow(masks, subpolicies, fill=fill)
+    where = follow(positions(12, 12, 6), subpolicies, fill=-1)
     assert (where < 0).any()
     assert (where >= 0).any()
     assert found.dtype == dtype
@@ -230,9 +229,9 @@ def test_pixels_beyond_two_bytes():
 def test_chunks_do_not_matter(monkeypatch, chunk):
     masks = classes(12, 12)
     _, subpolicies = expand(IMAGES, 8, None, PADDED)
-    expected = follow(masks, subpolicies, PADDED, fill=IGNORED)
+    expected = follow(masks, subpolicies, fill=IGNORED)
     monkeypatch.setattr(following, "CHUNK_CANDIDATE_PIXELS", chunk)
-    assert torch.equal(follow(masks, subpolicies, PADDED, fill=IGNORED), expected)
+    assert torch.equal(follow(masks, subpolicies, fill=IGNORED), expected)
 
 
 def test_what_was_made_in_inference_mode_serves_outside_of_it():
@@ -249,8 +248,8 @@ def test_what_was_made_in_inference_mode_serves_outside_of_it():
 
 
 def test_no_images():
-    _, subpolicies = expand(torch.zeros(0, 3, 8, 8, dtype=torch.uint8), 4)
-    assert follow(torch.zeros(0, 8, 8), subpolicies, PADDED, fill=0).shape == (0, 4, 8, 8)
+    _, subpolicies = expand(torch.zeros(0, 3, 8, 8, dtype=torch.uint8), 4, None, PADDED)
+    assert follow(torch.zeros(0, 8, 8), subpolicies, fill=0).shape == (0, 4, 8, 8)
 
 
 # --- operations of one's own -------------------------------------------------------------------
@@ -295,11 +294,6 @@ def test_what_an_operation_of_ones_own_fills_in_is_no_pixel():
         assert torch.equal(moved[..., 4:], positions(12, 12, len(moved))[..., :-4])
 
 
-def test_how_an_operation_moves_is_checked():
-    with pytest.raises(TypeError, match="`moving` of X must be a function"):
-        Operation("X", _turn, moving=3)
-
-
 def test_the_table_says_what_moves():
     assert tuple(name for name, operation in TABLE.items() if operation.moving) == GEOMETRIC
 
@@ -325,57 +319,21 @@ def test_within_transforms_it_is_refused():
     assert len(follow(IMAGES, subpolicies, fill=0)) == len(IMAGES)
 
 
-def test_masks_of_more_axes_are_told_how_to_have_fewer():
-    _, subpolicies = expand(IMAGES, 2)
-    many = torch.zeros(6, 2, 3, 12, 12)
-    with pytest.raises(ValueError, match=r"put the axes .* together with masks.flatten\(1, -3\)"):
-        follow(many, subpolicies, fill=0)
-    assert follow(many.flatten(1, -3), subpolicies, fill=0).shape == (6, 2, 6, 12, 12)
-
-
-def test_numbers_may_be_written_over_before_masks_follow():
-    index = torch.tensor([4, 40, 1, 0, 9, 3])
-    augment = DivAug(network(5), 8, 4, policy=GEOMETRY, default=SCALED)
-    views, _ = augment(IMAGES, index=index)
-    index.fill_(7)
-    moved = augment.follow(IMAGES, fill=0)
-    assert torch.equal(moved, (views * 255).round().to(torch.uint8))
-
-
-@pytest.mark.parametrize("backend", ["torch", "triton"])
-def test_masks_follow_by_the_backend_that_was_forced(backend, monkeypatch):
-    asked = []
-    real = following.renderer_for
-
-    def remember(subpolicies, backend):
-        asked.append(backend)
-        return real(subpolicies, None)
-
-    augment = DivAug(network(5), 8, 4, default=SCALED)
-    augment(IMAGES)
-    augment.source.backend = backend
-    monkeypatch.setattr(following, "renderer_for", remember)
-    augment.follow(IMAGES, fill=0)
-    assert set(asked) == {backend}
-
-
 @pytest.mark.parametrize(
     "default", [None, cifar10(), imagenet(9)], ids=["bytes", "padded", "crops"]
 )
 def test_masks_of_divaug_are_those_of_the_chosen(default):
     masks = classes(12, 12)
-    chosen = []
-    augment = DivAug(network(5), 8, 4, default=default, seed=3)
-    finish = augment.source.finish
-    augment.source.finish = lambda *args: (chosen.append(args[3]), finish(*args))
+    model = network(5)
+    augment = DivAug(model, 8, 4, default=default, seed=3)
     for step in range(3):
         augment(IMAGES)
-        _, subpolicies = expand(IMAGES, 8, None, default, 3, step=step)
-        every = follow(masks, subpolicies, default, 3, step=step, fill=IGNORED)
-        expected = torch.stack([every[b, chosen[-1][b]] for b in range(6)])
+        candidates, subpolicies = expand(IMAGES, 8, None, default, 3, step=step)
+        chosen = select(score(model, candidates), 4, seed=3, step=step)
+        every = follow(masks, subpolicies, fill=IGNORED)
+        expected = torch.stack([every[b, chosen[b]] for b in range(6)])
         assert torch.equal(augment.follow(masks, fill=IGNORED), expected.flatten(0, 1))
-        more = {"chosen": chosen[-1], "step": step, "fill": IGNORED}
-        assert torch.equal(follow(masks, subpolicies, default, 3, **more), expected)
+        assert torch.equal(follow(masks, subpolicies, fill=IGNORED, chosen=chosen), expected)
 
 
 def test_views_follow_all_of_them():
@@ -384,7 +342,7 @@ def test_views_follow_all_of_them():
     augment(IMAGES)
     augment(IMAGES)
     _, subpolicies = expand(IMAGES, 3, policies.TrivialAugment(), PADDED, 8, step=1)
-    expected = follow(masks, subpolicies, PADDED, 8, step=1, fill=IGNORED)
+    expected = follow(masks, subpolicies, fill=IGNORED)
     assert torch.equal(augment.follow(masks, fill=IGNORED), expected.flatten(0, 1))
 
 
@@ -457,6 +415,7 @@ SIX = classes(12, 12)
     (SIX.half(), 1e10, ValueError, "at most 65504 for masks of torch.float16, got 10000000000.0"),
     (SIX.to(torch.float8_e5m2), 0, TypeError, "floats of 16 bits or more.*convert them first"),
     (SIX[:, :0], 0, ValueError, "from 1 to 16,777,215 pixels, got 0 × 12"),
+    (SIX.expand(2, 1, 6, 12, 12), 255, ValueError, r"before the last two.*flatten\(1, -3\)"),
     (SIX[0], 255, ValueError, r"\[B,H,W\] or \[B,C,H,W\], got shape \(12, 12\)"),
     (SIX[:5], 255, ValueError, "one for each of 6 images, got 5"),
     (SIX.to("meta"), 255, ValueError, "on meta and the images were on cpu"),
@@ -476,25 +435,11 @@ def test_errors_say_what_to_do(masks, fill, error, message):
         follow(masks, subpolicies, fill=fill)
 
 
-def test_masks_on_another_device_than_their_images():
-    augment = Views()
-    augment(IMAGES)
-    with pytest.raises(ValueError, match="on meta and the images were on cpu"):
-        augment.follow(SIX.to("meta"), fill=IGNORED)
-
-
 def test_masks_of_another_size_than_their_images():
     augment = Views()
     augment(samples.images(3, 12, 14, 6))
     with pytest.raises(ValueError, match="the size of their images, 12 × 14, got 12 × 12; enlarge"):
         augment.follow(SIX, fill=IGNORED)
-
-
-@pytest.mark.parametrize("wrong", [None, "text", expand(samples.images(3, 4, 4, 2), 2)[1][0]],
-                         ids=["none", "text", "of one image"])  # fmt: skip
-def test_something_else_than_sub_policies(wrong):
-    with pytest.raises(TypeError, match=r"SubPolicies \[B,E,K\] that `expand` returned"):
-        follow(SIX, wrong, fill=IGNORED)
 
 
 @pytest.mark.parametrize(("chosen", "error", "message"), [
@@ -525,18 +470,16 @@ def test_a_choice_of_any_width(dtype):
     assert nothing.shape == (0, 2, *SIX.shape[1:])
 
 
-def test_other_arguments_that_are_none():
+def test_sub_policies_that_are_none_or_of_other_images():
     _, subpolicies = expand(IMAGES, 2)
-    for arguments, error, message in (
-        ({"default": "cifar10"}, TypeError, "`default` must be a Def.*got 'cifar10'"),
-        ({"seed": -1}, ValueError, "seed"),
-        ({"step": 1.5}, (TypeError, ValueError), "step"),
-        ({"index": torch.arange(5)}, ValueError, "index"),
-    ):
-        with pytest.raises(error, match=message):
-            follow(SIX, subpolicies, fill=IGNORED, **arguments)
     with pytest.raises(ValueError, match="at least one for each image, got E=0"):
         follow(SIX, subpolicies[:, :0], fill=IGNORED)
+    for wrong in (None, "text", subpolicies[0]):
+        with pytest.raises(TypeError, match=r"SubPolicies \[B,E,K\] that `expand` returned"):
+            follow(SIX, wrong, fill=IGNORED)
+    _, crops = expand(IMAGES, 2, None, imagenet(8))
+    with pytest.raises(ValueError, match="outside of images of 3×3"):
+        follow(SIX[:, :3, :3], crops, fill=IGNORED)
 
 
 # --- on a GPU ----------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torchvision.models.feature_extraction import create_feature_extractor
 from transformers import ViTConfig, ViTForImageClassification
 
-from divaug.modes import evaluating
+from divaug._untouched import untouched
 from tests.reference.small_models import network
 
+CPU = torch.device("cpu")
 X = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
 
 
@@ -82,7 +83,7 @@ def same(first, second):
 def test_a_table_is_made_from_the_weights_of_now_and_dropped_again():
     model = nn.Sequential(nn.Dropout(), Steerable())
     for _ in range(2):  # the second time after a step of an optimiser
-        with evaluating(model):
+        with untouched(model, CPU):
             assert torch.equal(model(X), F.linear(X, 2 * model[1].weight))
         assert not hasattr(model[1], "filter")
         assert model[0].training
@@ -99,7 +100,7 @@ def test_a_frozen_part_inside_of_one_that_trains_keeps_its_table():
             self.inner = Steerable().eval()
 
     model = Outer()
-    with evaluating(model):
+    with untouched(model, CPU):
         pass
     assert (model.training, model.inner.training) == (True, False)
     assert not hasattr(model, "filter")
@@ -109,7 +110,7 @@ def test_a_frozen_part_inside_of_one_that_trains_keeps_its_table():
 def test_who_is_in_a_mode_already_is_not_told_of_it_again():
     model = nn.Sequential(nn.Dropout(), Steerable().eval())
     model[1].told.clear()
-    with evaluating(model):
+    with untouched(model, CPU):
         pass
     assert model[1].told == [False]  # by `eval`, which tells all
 
@@ -120,7 +121,7 @@ def test_merged_weights_have_their_old_bits():
     before, by_rounding = states(model), copy.deepcopy(model)
     by_rounding.eval().train()
     assert not same(states(by_rounding), before)  # taken away again is not what it was
-    with evaluating(model):
+    with untouched(model, CPU):
         assert model[0].merged
         torch.testing.assert_close(model(X), by_rounding(X))
     assert not model[0].merged
@@ -130,7 +131,7 @@ def test_merged_weights_have_their_old_bits():
 def test_putting_back_is_no_change_to_autograd():
     model = nn.Sequential(nn.Linear(3, 3), LowRank(), nn.ReLU())
     loss = model(X).sum()  # keeps the inner layer's weights for the way back
-    with evaluating(model), torch.no_grad():
+    with untouched(model, CPU), torch.no_grad():
         model(X)
     loss.backward()
     assert model[0].weight.grad is not None
@@ -144,7 +145,7 @@ def test_the_mode_is_put_back_also_when_eval_itself_raises():
             return super().train(mode)
 
     model = nn.Sequential(nn.Dropout(), Steerable(), Stubborn(3, 3))
-    with pytest.raises(FailingError), evaluating(model):
+    with pytest.raises(FailingError), untouched(model, CPU):
         pass
     assert all(module.training for module in model.modules())
     assert model[1].told == [False, True]
@@ -160,7 +161,7 @@ def test_what_raises_on_its_way_back_leaves_modes_and_weights_as_they_were():
 
     model = nn.Sequential(Stuck(), nn.Dropout())
     before = states(model)
-    with pytest.raises(FailingError), evaluating(model):
+    with pytest.raises(FailingError), untouched(model, CPU):
         pass
     assert all(module.training for module in model.modules())
     assert same(states(model), before)
@@ -170,7 +171,7 @@ def test_a_train_of_an_instance_counts_too():
     model = nn.Sequential(nn.Linear(3, 3))
     plain, told = model.train, []
     model.train = lambda mode=True: told.append(mode) or plain(mode)
-    with evaluating(model):
+    with untouched(model, CPU):
         assert not model[0].training
     assert told == [False, True]
 
@@ -178,7 +179,7 @@ def test_a_train_of_an_instance_counts_too():
 def test_a_model_that_evaluates_already_is_told_nothing():
     model = Steerable().eval()
     model.told.clear()
-    with evaluating(model):
+    with untouched(model, CPU):
         model(X)
     assert model.told == []
 
@@ -190,7 +191,7 @@ def test_layers_without_a_shape_yet():
             self.later = nn.LazyLinear(2)
 
     model = Lazy()
-    with evaluating(model):
+    with untouched(model, CPU):
         assert not model.later.training
     assert model.later.training
 
@@ -206,7 +207,7 @@ def test_a_train_that_passes_nothing_on_is_put_into_evaluation_all_the_same():
             return self
 
     model = nn.Sequential(Frozen())
-    with evaluating(model):
+    with untouched(model, CPU):
         assert not any(module.training for module in model.modules())
     assert all(module.training for module in model.modules())
 
@@ -220,7 +221,7 @@ def test_an_eval_of_its_own_counts_too():
             return super().eval()
 
     model = Own(3, 3)
-    with Counted() as counted, evaluating(model):
+    with Counted() as counted, untouched(model, CPU):
         assert not model.training
     assert (model.told, model.training) == (1, True)
     assert counted.calls  # its weights were copied
@@ -238,7 +239,7 @@ def test_buffers_have_their_old_bits_too():
             return super().train(mode)
 
     model = Restarting()
-    with evaluating(model):
+    with untouched(model, CPU):
         pass
     assert model.seen.tolist() == [1, 1, 1]
 
@@ -250,7 +251,7 @@ def test_a_model_of_hugging_face_is_told_and_not_copied():
         image_size=8, patch_size=4,
     )  # fmt: skip
     model = ViTForImageClassification(config).train()
-    with Counted() as counted, evaluating(model):
+    with Counted() as counted, untouched(model, CPU):
         assert not any(module.training for module in model.modules())
     assert counted.calls == 0
     assert all(module.training for module in model.modules())
@@ -263,7 +264,7 @@ def test_a_model_of_hugging_face_is_told_and_not_copied():
     noted.__module__ = "transformers.modeling_utils"  # of releases that have one of their own
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(model), "train", noted)
-        with Counted() as counted, evaluating(model):
+        with Counted() as counted, untouched(model, CPU):
             pass
     assert (told, counted.calls) == ([False, True], 0)
 
@@ -274,13 +275,13 @@ def test_graphs_of_torchvision_are_changed_with_the_mode_and_back():
             return F.dropout(x, 0.9, training=self.training)
 
     model = create_feature_extractor(Dropping(), ["dropout"]).train()
-    with evaluating(model):
+    with untouched(model, CPU):
         assert torch.equal(model(X)["dropout"], X)
     assert not torch.equal(model(X)["dropout"], X)
 
 
 def test_nothing_is_copied_of_models_that_only_pass_the_mode_on():
     for model, copied in ((network(), False), (nn.Sequential(LowRank()), True)):
-        with Counted() as counted, evaluating(model):
+        with Counted() as counted, untouched(model, CPU):
             pass
         assert bool(counted.calls) is copied

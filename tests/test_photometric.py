@@ -109,18 +109,17 @@ def test_the_whole_of_imagenets_augmentation_equals_pillow():
     """Crop, resize, jitter in the drawn order, flip, normalise, lighting; one image at a time."""
     default = imagenet(24)
     images = samples.images(3, 50, 41, 10)
-    candidates, _ = expand(images, 4, policies.Identity(), default, seed=4)
-    drawn = default.draw(Stream(4, 0, torch.arange(10)), 4, (50, 41))
-    further = drawn.photometric
+    candidates, subpolicies = expand(images, 4, policies.Identity(), default, seed=4)
+    drawn = subpolicies.placement
     for i in range(10):
         for j in range(4):
-            image = Image.fromarray(to_pillow(pillow_crop(images[i], further.box[i, j], 24)))
-            for which in further.order[i, j].tolist():
-                image = ENHANCERS[which](image).enhance(float(further.factor[i, j, which]))
+            image = Image.fromarray(to_pillow(pillow_crop(images[i], drawn.box[i, j], 24)))
+            for which in drawn.order[i, j].tolist():
+                image = ENHANCERS[which](image).enhance(float(drawn.factor[i, j, which]))
             pixels = np.asarray(image).astype(np.float64) / 255
             if drawn.flip[i, j]:
                 pixels = pixels[:, ::-1]
-            pixels = pixels + further.shift[i, j].double().numpy()
+            pixels = pixels + drawn.shift[i, j].double().numpy()
             expected = (pixels - np.array(default.mean)) / np.array(default.std)
             found = candidates[i, j].permute(1, 2, 0).numpy()
             np.testing.assert_allclose(found, expected, rtol=0, atol=5e-6)
@@ -130,8 +129,8 @@ def test_without_jitter_and_lighting_only_the_crop_is_left():
     settings = Photometric(size=20, jitter=0.0, lighting=0.0)
     default = DefaultAugmentation((0.0,) * 3, (1.0,) * 3, photometric=settings)
     images = samples.images(3, 30, 36, 6)
-    candidates, _ = expand(images, 2, policies.Identity(), default, seed=9)
-    box = default.draw(Stream(9, 0, torch.arange(6)), 2, (30, 36)).photometric.box
+    candidates, subpolicies = expand(images, 2, policies.Identity(), default, seed=9)
+    box = subpolicies.placement.box
     for i in range(6):
         for j in range(2):
             expected = pillow_crop(images[i], box[i, j], 20)

@@ -13,6 +13,7 @@ from torch import nn
 import divaug
 from divaug import (
     DivAug,
+    Views,
     default_augmentation,
     expand,
     follow,
@@ -24,7 +25,6 @@ from divaug import (
 from divaug.operations import OPERATIONS
 from divaug.replaying import replay
 from divaug.selection import METHODS
-from divaug.views import Views
 from tests.reference import samples, two_processes
 from tests.reference.no_waiting import NoWaiting
 from tests.reference.small_models import network, same, state
@@ -106,6 +106,27 @@ def test_equal_to_the_three_stages(method):
         chosen = select(score(model, candidates), 3, method, 9, step=step, index=index)
         picked = torch.stack([candidates[b, chosen[b]] for b in range(6)]).flatten(0, 1)
         assert torch.equal(views, picked)
+
+
+@pytest.mark.parametrize("method", ["kmeans++", "uniform"])
+def test_an_explanation_is_of_the_next_call_and_counts_no_step(method):
+    model, index = network(), torch.tensor([5, 9, 1, 77, 3, 2])
+    augment = DivAug(model, 6, 3, default=default_augmentation.cifar10(), method=method, seed=9)
+    augment(IMAGES)
+    before = augment.state_dict(), augment.record()
+    found = augment.explain(IMAGES, index=index)
+    assert str((augment.state_dict(), augment.record())) == str(
+        before
+    )  # NaN is not equal to itself
+    views, _ = augment(IMAGES, index=index)
+    picked = torch.stack([found.candidates[b, found.chosen[b]] for b in range(6)]).flatten(0, 1)
+    assert torch.equal(views, picked)
+    assert torch.equal(found.probs, score(model, found.candidates))
+    assert augment.kept().equal(found.subpolicies[torch.arange(6)[:, None], found.chosen])
+    again = replay(IMAGES, augment.kept(), finished=True)
+    assert torch.equal(again.flatten(0, 1), views)
+    with pytest.raises(ValueError, match="`images` is empty"):
+        augment.explain(IMAGES[:0])
 
 
 def test_without_a_default_augmentation_bytes_are_scaled():
@@ -372,7 +393,7 @@ def test_selecting_and_recording_never_wait_for_the_device():
     with NoWaiting():
         for method in METHODS:
             chosen = select(probs, 2, method, step=torch.tensor(1))
-        augment.source.finish(IMAGES, None, subpolicies, chosen, probs)
+        augment._finish(IMAGES, subpolicies, chosen, probs)
     with pytest.raises(AssertionError, match="wait"), NoWaiting():
         probs.max().item()
 
@@ -629,5 +650,5 @@ def test_what_made_the_views_needs_the_pool_that_they_were_paired_from(make):
     again = replay(IMAGES, kept, pool=pool).flatten(0, 1)
     assert torch.equal((views * 255).round().to(torch.uint8), again)
     before = kept.clone()
-    augment.source._last.subpolicies.argument.zero_()  # as a graph does that is replayed
+    augment._last.subpolicies.argument.zero_()  # as a graph does that is replayed
     assert kept.equal(before)

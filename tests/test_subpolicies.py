@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from divaug import SubPolicies, expand, follow, policies
+from divaug.default_augmentation import cifar10, imagenet
 from divaug.operations import OPERATIONS, TABLE, Operation
 from divaug.operations.magnitude import Range
 from divaug.replaying import replay as replay_drawn
@@ -162,6 +163,39 @@ def test_a_file_gives_back_every_bit(name, tmp_path):
     read = SubPolicies.load(tmp_path / "drawn.pt")
     assert read.equal(these)
     assert torch.equal(replay(read), expand(IMAGES, 5, POLICIES[name], seed=1)[0])
+
+
+@pytest.mark.parametrize("default", [cifar10(), imagenet(9)], ids=["padded", "crops"])
+def test_a_placement_is_kept_indexed_and_joined(default, tmp_path):
+    views, these = expand(IMAGES, 3, None, default, seed=2)
+    these.save(tmp_path / "drawn.pt")
+    for read in (SubPolicies.from_json(these.to_json()), SubPolicies.load(tmp_path / "drawn.pt")):
+        assert read.equal(these)
+        assert read.placement.default == default
+    parts = [these[[0]], these[1:]]
+    again = SubPolicies.concatenate(parts)
+    assert again.equal(these)
+    assert torch.equal(replay_drawn(IMAGES, again, finished=True), views)
+    assert torch.equal(replay_drawn(IMAGES, again), expand(IMAGES, 3, seed=2)[0])
+    _, bare = expand(IMAGES, 3, seed=2)
+    assert not bare.equal(these)
+    with pytest.raises(ValueError, match="hold no default augmentation; leave out `finished`"):
+        replay_drawn(IMAGES, bare, finished=True)
+    with pytest.raises(ValueError, match="drawn with one default augmentation"):
+        SubPolicies.concatenate([these, bare])
+
+
+def test_a_placement_that_was_edited():
+    text = expand(IMAGES, 3, None, cifar10())[1].to_json()
+    for edit, message in (
+        (lambda one: one.pop("default"), "must hold a default augmentation"),
+        (lambda one: one["default"].update(padding=-1), "`padding` must be in"),
+        (lambda one: one.pop("flip"), "`flip` of `placement` must be torch.bool"),
+    ):
+        content = json.loads(text)
+        edit(content["placement"])
+        with pytest.raises(ValueError, match=message):
+            SubPolicies.from_json(json.dumps(content))
 
 
 def test_an_operation_of_your_own_is_found_again(tmp_path):

@@ -9,22 +9,27 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from divaug import default_augmentation, operations, policies
+    from divaug._augmenters import DivAug, Explanation, Views
+    from divaug._base import Augmenter, Expansion
     from divaug.default_augmentation import DefaultAugmentation
     from divaug.diversity import affinity, loss_diversity, variance_diversity
     from divaug.expansion import expand
     from divaug.following import follow
-    from divaug.plugin import DivAug
+    from divaug.records import Record
     from divaug.replaying import replay
     from divaug.scoring import score
     from divaug.selection import select
     from divaug.subpolicies import SubPolicies
-    from divaug.views import Views
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Augmenter",
     "DefaultAugmentation",
     "DivAug",
+    "Expansion",
+    "Explanation",
+    "Record",
     "SubPolicies",
     "Views",
     "__version__",
@@ -44,16 +49,17 @@ __all__ = [
 # Module → the public names that it has. Imported on first use: the tables of `divaug.lab.results`
 # and the help of the command line need no torch, which takes most of the time.
 _HOMES = {
+    "_augmenters": ("DivAug", "Explanation", "Views"),
+    "_base": ("Augmenter", "Expansion"),
     "default_augmentation": ("DefaultAugmentation",),
     "diversity": ("affinity", "loss_diversity", "variance_diversity"),
     "expansion": ("expand",),
     "following": ("follow",),
-    "plugin": ("DivAug",),
+    "records": ("Record",),
     "replaying": ("replay",),
     "scoring": ("score",),
     "selection": ("select",),
     "subpolicies": ("SubPolicies",),
-    "views": ("Views",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

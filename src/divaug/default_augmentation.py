@@ -8,23 +8,15 @@ import torch
 from torch import Tensor
 
 from divaug.checks import check_number, real, whole
-from divaug.constants import constant
-from divaug.operations.checks import MAX_SIDE
-from divaug.operations.occlusion import square_mask
-from divaug.photometric import (
-    Jitter,
-    Photometric,
-    PhotometricDraws,
-    draw_photometric,
-    jitter_in_groups,
-    photograph,
-)
-from divaug.random_crop import crop_and_pick
+from divaug.operations.application import to_bytes
+from divaug.operations.checks import MAX_SIDE, check_images
+from divaug.photometric import Photometric, PhotometricDraws, draw_photometric
 from divaug.randomness import Purpose, Stream, below, uniform
 
 __all__ = [
     "DefaultAugmentation",
     "DefaultDraws",
+    "Photometric",
     "cifar10",
     "cifar100",
     "imagenet",
@@ -118,9 +110,7 @@ class DefaultAugmentation:
         return (side, side) if side else (height, width)
 
     def center_crop(self, images: Tensor) -> Tensor:
-        """The centre of images `[...,H,W]`, of the size that finished candidates have.
-
-        What a network is shown of images that are not augmented.
+        """Crop images `[...,H,W]` to the centre, of the size that finished candidates have.
 
         Raises:
             ValueError: the images are smaller than that.
@@ -131,6 +121,36 @@ class DefaultAugmentation:
         if top < 0 or left < 0:
             raise ValueError(f"images of {height}×{width} are smaller than {tall}×{wide}.")
         return images[..., top : top + tall, left : left + wide]
+
+    def for_evaluation(self, images: Tensor) -> Tensor:
+        """Crop a batch that is not augmented to the centre and normalise it.
+
+        Args:
+            images: `[B,C,H,W]`, uint8, or floats in [0, 1], which are quantised to 8 bits.
+
+        Returns:
+            float32 images of the size that finished candidates have.
+
+        Example:
+            >>> black = torch.zeros(1, 3, 256, 256, dtype=torch.uint8)
+            >>> imagenet(224).for_evaluation(black).shape
+            torch.Size([1, 3, 224, 224])
+        """
+        check_images(images)
+        self.check_channels(images.shape[1])
+        value = self.center_crop(to_bytes(images)).to(torch.float32)
+        # A channel at a time: no number has to be copied to the device.
+        for channel, scale, bias in zip(value.unbind(1), *self.scale_and_bias(), strict=True):
+            channel.mul_(scale).add_(bias)
+        return value
+
+    def check_channels(self, channels: int) -> None:
+        """Refuse images with another number of channels."""
+        if len(self.mean) != channels:
+            raise ValueError(
+                f"`default` is for {len(self.mean)} channels, `images` have {channels}; give a "
+                f"DefaultAugmentation(mean, std) with {channels} of each."
+            )
 
     def scale_and_bias(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Normalised value = byte · scale + bias, per channel."""
@@ -182,83 +202,6 @@ class DefaultDraws:
     flip: Tensor
     center: Tensor
     photometric: PhotometricDraws | None = None
-
-    def rows(self, start: int, stop: int) -> "DefaultDraws":
-        """The draws of images `start` to `stop`, with B and E as one axis."""
-        return DefaultDraws(
-            self.offset[start:stop].flatten(0, 1),
-            self.flip[start:stop].flatten(0, 1),
-            self.center[start:stop].flatten(0, 1),
-            self.photometric.rows(start, stop) if self.photometric else None,
-        )
-
-    def chosen(self, row: Tensor, kept: Tensor) -> "DefaultDraws":
-        """Those of some candidates: of image `row` [B,1], the ones that `kept` [B,S] numbers."""
-        return DefaultDraws(
-            self.offset[row, kept],
-            self.flip[row, kept],
-            self.center[row, kept],
-            self.photometric.chosen(row, kept) if self.photometric else None,
-        )
-
-    def apart(self) -> "DefaultDraws":
-        """The same for candidates that are images of their own: `[B·E,1]`."""
-        return DefaultDraws(
-            self.offset.flatten(0, 1)[:, None],
-            self.flip.flatten(0, 1)[:, None],
-            self.center.flatten(0, 1)[:, None],
-            self.photometric.apart() if self.photometric else None,
-        )
-
-
-def finish(
-    images: Tensor,
-    default: DefaultAugmentation,
-    draws: DefaultDraws,
-    out: Tensor,
-    jitter: Jitter = jitter_in_groups,
-) -> None:
-    """Crop, flip, normalise and cut uint8 `images` [n,C,H,W] into `out`, in its dtype."""
-    lighting = None
-    if default.photometric and draws.photometric:
-        images, lighting = photograph(images, default.photometric, draws.photometric, jitter)
-    if default.padding or default.flip:
-        images = _crop_and_flip(images, draws.offset, draws.flip, default.padding)
-    scale, bias = (
-        constant(values, images.device).view(1, -1, 1, 1) for values in default.scale_and_bias()
-    )
-    value = images.to(torch.float32).mul_(scale).add_(bias)
-    if lighting is not None:
-        value += (lighting / constant(default.std, images.device))[:, :, None, None]
-    if default.cutout:
-        side = torch.full((len(images),), default.cutout, device=images.device)
-        mask = square_mask(draws.center.to(torch.int64), side, *images.shape[2:])
-        value.masked_fill_(mask[:, None], 0.0)
-    out.copy_(value)
-
-
-def place(images: Tensor, default: DefaultAugmentation, draws: DefaultDraws) -> Tensor:
-    """Put the pixels of uint8 `images` [n,C,H,W] where `finish` puts them, none changed or mixed.
-
-    Where the padding comes in it is black.
-    """
-    if default.photometric and draws.photometric:
-        images = crop_and_pick(images, draws.photometric.box, default.photometric.size)
-    if default.padding or default.flip:
-        images = _crop_and_flip(images, draws.offset, draws.flip, default.padding)
-    return images
-
-
-def _crop_and_flip(images: Tensor, offset: Tensor, flip: Tensor, padding: int) -> Tensor:
-    n, channels, height, width = images.shape
-    x = torch.arange(width, device=images.device)
-    x = torch.where(flip[:, None], width - 1 - x, x) + (offset[:, 1:] - padding)
-    y = torch.arange(height, device=images.device) + (offset[:, :1] - padding)
-    inside = ((y >= 0) & (y < height))[:, :, None] & ((x >= 0) & (x < width))[:, None, :]
-    flat = (y[:, :, None] * width + x[:, None, :]).mul_(inside).view(n, 1, -1)
-    source = images.reshape(n, channels, height * width)
-    cropped = source.gather(2, flat.expand(n, channels, height * width))
-    return cropped.view(images.shape).mul_(inside[:, None])
 
 
 # Mean and standard deviation of all training pixels: AutoAugment's and PBA's CIFAR constants, UDA's

@@ -1,5 +1,7 @@
 """`expand`: every original image becomes E candidates (Algorithm 1, lines 1 to 6)."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -18,9 +20,16 @@ from divaug.policies.schedule import needed_epoch
 from divaug.policies.table import Partners
 from divaug.randomness import Stream, check_index, check_seed, check_step
 from divaug.rendering import Renderer, draw, draw_in_kernel, render, render_in_kernels
-from divaug.subpolicies import SubPolicies
+from divaug.subpolicies import Placement, SubPolicies
 
-__all__ = ["check_default", "check_dtype", "check_pool", "expand", "pool_for", "renderer_for"]
+__all__ = [
+    "check_default",
+    "check_dtype",
+    "check_pool",
+    "expand",
+    "pool_for",
+    "renderer_for",
+]
 
 _UNIVERSAL = Uniform()
 _SIXTEEN = tuple(TABLE.values())
@@ -67,7 +76,8 @@ def expand(
         backend: "torch" or "triton" to force one; None to choose.
 
     Returns:
-        Candidates `[B,E,C,H,W]` and the sub-policies `[B,E,K]` that made them.
+        Candidates `[B,E,C,H,W]` and the sub-policies `[B,E,K]` that made them, with what was drawn
+        for the default augmentation.
 
     Example:
         >>> images = torch.zeros(2, 3, 32, 32, dtype=torch.uint8)
@@ -93,9 +103,11 @@ def expand(
     subpolicies, draws = (draw_in_kernel if triton else draw)(
         policy or _UNIVERSAL, default, stream, num_candidates, size, partners, epoch
     )
+    placement = Placement.of(default, draws) if default and draws else None
+    subpolicies = replace(subpolicies, placement=placement)
     kind = (dtype or torch.float32) if default else torch.uint8
     run = renderer_for(subpolicies, backend)
-    return run(originals, subpolicies, default, draws, shared, kind, channels_last), subpolicies
+    return run(originals, subpolicies, shared, kind, channels_last), subpolicies
 
 
 def renderer_for(subpolicies: SubPolicies, backend: str | None) -> Renderer:
@@ -131,11 +143,8 @@ def _check(
     check_dtype(dtype)
     if dtype is not None and default is None:
         raise ValueError("`dtype` goes with `default`: without it candidates are uint8.")
-    if default is not None and len(default.mean) != channels:
-        raise ValueError(
-            f"`default` is for {len(default.mean)} channels, `images` have {channels}; give a "
-            f"DefaultAugmentation(mean, std) with {channels} of each."
-        )
+    if default is not None:
+        default.check_channels(channels)
 
 
 def check_default(default: object) -> None:

@@ -15,10 +15,9 @@ from torch import Tensor
 from divaug.checks import holds_integers, real, whole
 from divaug.compilation import check_eager, outside_graphs
 from divaug.constants import constant
-from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, place
-from divaug.expansion import check_default, renderer_for
+from divaug.expansion import renderer_for
+from divaug.finishing import place
 from divaug.operations.table import TABLE
-from divaug.randomness import Stream, check_index, check_seed, check_step
 from divaug.rendering import CHUNK_CANDIDATE_PIXELS
 from divaug.subpolicies import SubPolicies
 from divaug.validity import check_shapes, check_values
@@ -35,13 +34,9 @@ _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: t
 def follow(
     masks: Tensor,
     subpolicies: SubPolicies,
-    default: DefaultAugmentation | None = None,
-    seed: int = 0,
-    index: Tensor | None = None,
     *,
     fill: float,
     chosen: Tensor | None = None,
-    step: int | Tensor = 0,
     backend: str | None = None,
 ) -> Tensor:
     """Move masks as `expand` moved the images they belong to.
@@ -54,15 +49,10 @@ def follow(
         masks: `[B,H,W]` or `[B,C,H,W]`, truth values, whole numbers or floats: classes, instances,
             depths.
         subpolicies: `[B,E,K]`, what `expand` returned for the images.
-        default: what `expand` was given, as are `seed`, `index` and `step`: from them the default
-            augmentation is drawn once more.
-        seed: see `default`.
-        index: see `default`.
         fill: what a mask has where no pixel of the image is, such as the class that a loss
             ignores.
         chosen: int64 `[B,S]`, which candidates to follow, such as `select` returns; None for all.
             That there are no such candidates is noticed on a CPU only.
-        step: see `default`.
         backend: "torch" or "triton" to force one; None to choose.
 
     Returns:
@@ -79,44 +69,40 @@ def follow(
         >>> images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
         >>> masks = torch.ones(2, 8, 8, dtype=torch.int64)
         >>> _, subpolicies = expand(images, 4, policies.Single("Rotate", 1.0), seed=3)
-        >>> moved = follow(masks, subpolicies, seed=3, fill=255)
+        >>> moved = follow(masks, subpolicies, fill=255)
         >>> moved.shape, moved.unique().tolist()
         (torch.Size([2, 4, 8, 8]), [1, 255])
     """
     check_eager()
-    _check_drawn(subpolicies, default)
+    _check_drawn(subpolicies)
     _check_masks(masks, len(subpolicies), subpolicies.device)
     _check_fill(fill, masks.dtype)
-    numbers = check_index(index, len(masks), masks.device)
-    stream = Stream(check_seed(seed), check_step(step, masks.device), numbers)
-    draws = None
-    if default is not None:
-        draws = default.draw(stream, subpolicies.shape[1], (masks.shape[-2], masks.shape[-1]))
+    if subpolicies.placement and masks.device.type == "cpu":
+        subpolicies.placement.check_size(*masks.shape[-2:])
     if chosen is not None:
         chosen = _check_chosen(chosen, subpolicies)
         row = torch.arange(len(masks), device=masks.device)[:, None]
         subpolicies = subpolicies[row, chosen]
-        draws = None if draws is None else draws.chosen(row, chosen)
     if masks.dtype not in _SIGNED:
-        return _move(masks, subpolicies, default, draws, fill, backend)
+        return _move(masks, subpolicies, fill, backend)
     signed = _SIGNED[masks.dtype]
     same_bits = int(torch.tensor(fill, dtype=masks.dtype, device="cpu").view(signed))
-    moved = _move(masks.view(signed), subpolicies, default, draws, same_bits, backend)
+    moved = _move(masks.view(signed), subpolicies, same_bits, backend)
     return moved.view(masks.dtype)
 
 
 def _move(
     masks: Tensor,
     subpolicies: SubPolicies,
-    default: DefaultAugmentation | None,
-    draws: DefaultDraws | None,
     fill: float,
     backend: str | None,
 ) -> Tensor:
     """Look masks up; memory beyond the result is bounded by a chunk of candidates."""
     B, E = subpolicies.shape[:2]
     height, width = masks.shape[-2:]
-    size = default.output_size(height, width) if default else (height, width)
+    size = (height, width)
+    if subpolicies.placement:
+        size = subpolicies.placement.default.output_size(height, width)
     planes = math.prod(masks.shape[1:-2])
     flat = masks.reshape(B, 1, planes, height * width)
     out = masks.new_empty((B, E, planes, math.prod(size)))
@@ -126,8 +112,9 @@ def _move(
     for start in range(0, B, chunk):
         rows = slice(start, min(start + chunk, B))
         candidates = _candidates(numbered, moving[rows], backend)
-        if default is not None and draws is not None:
-            candidates = place(candidates, default, draws.rows(rows.start, rows.stop))
+        part = subpolicies[rows].flatten()
+        if part.placement:
+            candidates = place(candidates, part.placement)
         where = _sources(candidates, height * width).view(-1, E, 1, math.prod(size))
         place_of = where.clamp(min=0).to(torch.int64).expand(-1, -1, planes, -1)
         taken = flat[rows].expand(-1, E, -1, -1).gather(3, place_of)
@@ -147,7 +134,7 @@ def _candidates(numbered: Tensor, moving: SubPolicies, backend: str | None) -> T
     originals = numbered.expand(len(moving), -1, -1, -1).contiguous()
     nobody = torch.zeros_like(numbered)  # what comes from another image is no pixel of this one
     run = renderer_for(moving, backend)
-    return run(originals, moving, None, None, nobody, torch.uint8, False).flatten(0, 1)
+    return run(originals, moving, nobody, torch.uint8, False).flatten(0, 1)
 
 
 def _sources(candidates: Tensor, pixels: int) -> Tensor:
@@ -170,6 +157,7 @@ def _moving_alone(subpolicies: SubPolicies) -> SubPolicies:
         subpolicies,
         operation=torch.where(moved, subpolicies.operation, -1),
         partner=torch.zeros_like(subpolicies.partner),
+        placement=None,
         operations=tuple(
             operation
             if operation.moving in (None, operation.transform)
@@ -179,7 +167,7 @@ def _moving_alone(subpolicies: SubPolicies) -> SubPolicies:
     )
 
 
-def _check_drawn(subpolicies: object, default: object) -> None:
+def _check_drawn(subpolicies: object) -> None:
     if not isinstance(subpolicies, SubPolicies) or subpolicies.operation.ndim != 3:
         raise TypeError("`subpolicies` must be the SubPolicies [B,E,K] that `expand` returned.")
     check_shapes(subpolicies.tensors())
@@ -187,7 +175,6 @@ def _check_drawn(subpolicies: object, default: object) -> None:
         check_values(subpolicies.tensors(), subpolicies.operations)
     if not subpolicies.shape[1]:
         raise ValueError("`subpolicies` must hold at least one for each image, got E=0.")
-    check_default(default)
 
 
 def _check_chosen(chosen: object, subpolicies: SubPolicies) -> Tensor:

@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from divaug.default_augmentation import DefaultAugmentation, DefaultDraws
 from divaug.operations.execution import transform_where_drawn
 from divaug.operations.table import OPERATIONS
 from divaug.rendering import render_in_kernels
@@ -18,8 +17,6 @@ __all__ = ["render_around_own"]
 def render_around_own(
     originals: Tensor,
     subpolicies: SubPolicies,
-    default: DefaultAugmentation | None,
-    draws: DefaultDraws | None,
     pool: Tensor,
     dtype: torch.dtype,
     channels_last: bool,
@@ -35,7 +32,7 @@ def render_around_own(
     candidates = originals.repeat_interleave(E, 0)
     for k in range(flat.shape[1]):
         slot = _slot(flat, k, known)
-        made = render_in_kernels(candidates, slot, None, None, pool, torch.uint8, False)
+        made = render_in_kernels(candidates, slot, pool, torch.uint8, False)
         candidates = made.flatten(0, 1)
         transform_where_drawn(
             candidates,
@@ -46,9 +43,10 @@ def render_around_own(
             flat.partner[:, k],
             own,
         )
-    apart = draws.apart() if draws is not None else None
     nothing = _slots(flat, slice(0, 0))
-    out = render_in_kernels(candidates, nothing, default, apart, pool, dtype, channels_last)
+    if flat.placement:
+        nothing = replace(nothing, placement=flat.placement.map(lambda tensor: tensor[:, None]))
+    out = render_in_kernels(candidates, nothing, pool, dtype, channels_last)
     split: Tensor = torch.unflatten(out.flatten(0, 1), 0, (len(originals), E))
     return split
 

@@ -1,7 +1,7 @@
 """The further default augmentation of ImageNet: resized crop, colour jitter and lighting."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -83,21 +83,6 @@ class PhotometricDraws:
     order: Tensor
     shift: Tensor
 
-    def rows(self, start: int, stop: int) -> "PhotometricDraws":
-        """The draws of images `start` to `stop`, with B and E as one axis."""
-        parts = (self.box, self.factor, self.order, self.shift)
-        return PhotometricDraws(*(part[start:stop].flatten(0, 1) for part in parts))
-
-    def chosen(self, row: Tensor, kept: Tensor) -> "PhotometricDraws":
-        """Those of some candidates: of image `row` [B,1], the ones that `kept` [B,S] numbers."""
-        parts = (self.box, self.factor, self.order, self.shift)
-        return PhotometricDraws(*(part[row, kept] for part in parts))
-
-    def apart(self) -> "PhotometricDraws":
-        """The same for candidates that are images of their own: `[B·E,1]`."""
-        parts = (self.box, self.factor, self.order, self.shift)
-        return PhotometricDraws(*(part.flatten(0, 1)[:, None] for part in parts))
-
 
 #: (images, operation `[n,3]`, factor `[n,3]`) → images, three operations in order.
 Jitter: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -138,20 +123,20 @@ def draw_photometric(
 
 
 def photograph(
-    images: Tensor, settings: Photometric, draws: PhotometricDraws, jitter: Jitter
-) -> tuple[Tensor, Tensor]:
-    """Crop, resize and jitter; returns uint8 images and the colour shift to add later."""
+    images: Tensor, settings: Photometric, drawn: Mapping[str, Tensor], jitter: Jitter
+) -> Tensor:
+    """Crop, resize and jitter uint8 images by the `box`, `factor` and `order` drawn for each."""
     chunk = max(1, CHUNK_PIXELS // max(1, images.shape[2] * images.shape[3]))
     parts = [
-        crop_and_resize(images[i : i + chunk], draws.box[i : i + chunk], settings.size)
+        crop_and_resize(images[i : i + chunk], drawn["box"][i : i + chunk], settings.size)
         for i in range(0, len(images), chunk)
     ]
     out = torch.cat(parts) if parts else images.new_empty((0, 3, settings.size, settings.size))
     if settings.jitter:
         numbers = tuple(OPERATIONS.index(name) for name in JITTERED)
         ids = constant(numbers, images.device, torch.int64)
-        out = jitter(out, ids[draws.order], draws.factor.gather(1, draws.order))
-    return out, draws.shift
+        out = jitter(out, ids[drawn["order"]], drawn["factor"].gather(1, drawn["order"]))
+    return out
 
 
 def jitter_in_groups(images: Tensor, operation: Tensor, factor: Tensor) -> Tensor:

@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, finish
+from divaug.default_augmentation import DefaultAugmentation, DefaultDraws
+from divaug.finishing import finish
 from divaug.operations.execution import transform_in_place
 from divaug.operations.table import TABLE, Operation
 from divaug.policies import PBA, Policy
@@ -25,19 +26,9 @@ __all__ = [
     "render_in_kernels",
 ]
 
-#: (originals, sub-policies, default, its draws, pool, dtype, channels last) → candidates.
-Renderer: TypeAlias = Callable[
-    [
-        Tensor,
-        SubPolicies,
-        DefaultAugmentation | None,
-        DefaultDraws | None,
-        Tensor,
-        torch.dtype,
-        bool,
-    ],
-    Tensor,
-]
+#: (originals, sub-policies, pool, dtype, channels last) → candidates; finished where the
+#: sub-policies have a placement.
+Renderer: TypeAlias = Callable[[Tensor, SubPolicies, Tensor, torch.dtype, bool], Tensor]
 
 #: Candidate pixels worked on at a time: what bounds the memory beyond the result.
 CHUNK_CANDIDATE_PIXELS = 1 << 21
@@ -135,14 +126,12 @@ def _sub_policies(drawn: list[Any], operations: tuple[Operation, ...]) -> SubPol
 
 
 def _empty(
-    originals: Tensor,
-    E: int,
-    default: DefaultAugmentation | None,
-    dtype: torch.dtype,
-    channels_last: bool,
+    originals: Tensor, subpolicies: SubPolicies, dtype: torch.dtype, channels_last: bool
 ) -> Tensor:
     batch, channels, height, width = originals.shape
-    size = default.output_size(height, width) if default else (height, width)
+    size, E = (height, width), subpolicies.shape[1]
+    if subpolicies.placement:
+        size = subpolicies.placement.default.output_size(height, width)
     layout = torch.channels_last if channels_last else torch.contiguous_format
     return torch.empty(
         (batch * E, channels, *size), dtype=dtype, device=originals.device, memory_format=layout
@@ -152,32 +141,30 @@ def _empty(
 def render(
     originals: Tensor,
     subpolicies: SubPolicies,
-    default: DefaultAugmentation | None,
-    draws: DefaultDraws | None,
     pool: Tensor,
     dtype: torch.dtype,
     channels_last: bool,
 ) -> Tensor:
-    """Turn drawn sub-policies and a drawn default augmentation into candidates, in chunks."""
+    """Turn drawn sub-policies with their placement into candidates, in chunks."""
     E = subpolicies.shape[1]
-    out = _empty(originals, E, default, dtype, channels_last)
+    out = _empty(originals, subpolicies, dtype, channels_last)
     # Bytes in the ordinary layout can be worked on where they end up, so twice as many at a time.
-    in_place = draws is None and not channels_last
+    in_place = subpolicies.placement is None and not channels_last
     pixels = CHUNK_CANDIDATE_PIXELS * (2 if in_place else 1)
     chunk = max(1, pixels // (E * originals.shape[2] * originals.shape[3]))
     for start in range(0, len(originals), chunk):
         stop = min(start + chunk, len(originals))
-        target = out[start * E : stop * E]
+        target, drawn = out[start * E : stop * E], subpolicies[start:stop].flatten()
         if in_place:
             _by_image(target, E).copy_(originals[start:stop, None])
-            _apply_slots(target, subpolicies[start:stop].flatten(), pool)
+            _apply_slots(target, drawn, pool)
             continue
         candidates = originals[start:stop].repeat_interleave(E, 0)
-        _apply_slots(candidates, subpolicies[start:stop].flatten(), pool)
-        if default is None or draws is None:
-            target.copy_(candidates)
+        _apply_slots(candidates, drawn, pool)
+        if drawn.placement:
+            finish(candidates, drawn.placement, target)
         else:
-            finish(candidates, default, draws.rows(start, stop), target)
+            target.copy_(candidates)
     return _by_image(out, E)
 
 
@@ -203,8 +190,6 @@ def _apply_slots(candidates: Tensor, subpolicies: SubPolicies, pool: Tensor) -> 
 def render_in_kernels(
     originals: Tensor,
     subpolicies: SubPolicies,
-    default: DefaultAugmentation | None,
-    draws: DefaultDraws | None,
     pool: Tensor,
     dtype: torch.dtype,
     channels_last: bool,
@@ -214,20 +199,23 @@ def render_in_kernels(
     from divaug.kernels.candidates import render as render_kernel
 
     E = subpolicies.shape[1]
-    out = _empty(originals, E, default, dtype, channels_last)
-    s = subpolicies
+    out = _empty(originals, subpolicies, dtype, channels_last)
+    s, placement = subpolicies, subpolicies.placement
     sub = tuple([t.contiguous() for t in (s.operation, s.applied, s.argument, s.center, s.partner)])
-    if default is None or draws is None:
+    if placement is None:
         render_kernel(out, originals, E, sub, pool, None, None, channels_last)
-    elif default.photometric is None:
+        return _by_image(out, E)
+    default = placement.default
+    if default.photometric is None:
         scale, bias = (values * (3 // len(values)) for values in default.scale_and_bias())
+        placed = (placement.offset, placement.flip, placement.center)
         render_kernel(
             out,
             originals,
             E,
             sub,
             pool,
-            (draws.offset, draws.flip, draws.center),
+            tuple([tensor.contiguous() for tensor in placed]),
             (default.padding, default.cutout, (*scale, *bias)),
             channels_last,
         )
@@ -241,5 +229,7 @@ def render_in_kernels(
             part = tuple(tensor[start:stop] for tensor in sub)
             render_kernel(between, originals[start:stop], E, part, pool, None, None, False)
             target = out[start * E : stop * E]
-            finish(between, default, draws.rows(start, stop), target, jitter)
+            drawn = subpolicies[start:stop].flatten()
+            if drawn.placement:
+                finish(between, drawn.placement, target, jitter)
     return _by_image(out, E)

@@ -9,7 +9,7 @@ from divaug.compilation import check_eager, outside_graphs
 from divaug.expansion import pool_for, renderer_for
 from divaug.operations.application import to_bytes
 from divaug.operations.checks import check_images
-from divaug.subpolicies import SubPolicies
+from divaug.subpolicies import Placement, SubPolicies
 from divaug.validity import check_partners, check_shapes, check_values
 
 __all__ = ["replay"]
@@ -21,6 +21,7 @@ def replay(
     subpolicies: SubPolicies,
     *,
     pool: Tensor | None = None,
+    finished: bool = False,
     backend: str | None = None,
 ) -> Tensor:
     """Apply sub-policies drawn before: the same pixels on any device.
@@ -33,10 +34,11 @@ def replay(
         images: uint8 `[B,C,H,W]`, the originals.
         subpolicies: `[B,E,K]`, on the device of `images`.
         pool: what their partners point into; None for the batch.
+        finished: whether to apply the default augmentation that was drawn with them.
         backend: "torch" or "triton" to force one; None to choose.
 
     Returns:
-        uint8 candidates `[B,E,C,H,W]`.
+        Candidates `[B,E,C,H,W]`: uint8, or float32 where they are finished.
 
     Raises:
         ValueError: sub-policies that nobody can have drawn, or not for such images.
@@ -59,10 +61,26 @@ def replay(
             "with subpolicies.to(images.device)."
         )
     check_values(subpolicies.tensors(), subpolicies.operations)
+    placement = _placement(subpolicies, images) if finished else None
     shared = pool_for(pool, originals)
-    fitting = _fit(subpolicies, len(shared), (images.shape[2], images.shape[3]))
-    run = renderer_for(fitting, backend)
-    return run(originals, fitting, None, None, shared, torch.uint8, False)
+    fitting = _fit(
+        replace(subpolicies, placement=placement), len(shared), (images.shape[2], images.shape[3])
+    )
+    kind = torch.float32 if finished else torch.uint8
+    return renderer_for(fitting, backend)(originals, fitting, shared, kind, False)
+
+
+def _placement(subpolicies: SubPolicies, images: Tensor) -> Placement:
+    """Return the placement, refused where the images cannot be finished by it."""
+    placement = subpolicies.placement
+    if placement is None:
+        raise ValueError(
+            "`subpolicies` hold no default augmentation; leave out `finished`, or draw them with "
+            "a `default`."
+        )
+    placement.default.check_channels(images.shape[1])
+    placement.check_size(images.shape[2], images.shape[3])
+    return placement
 
 
 def _fit(subpolicies: SubPolicies, pool: int, size: tuple[int, int]) -> SubPolicies:

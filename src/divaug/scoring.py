@@ -1,17 +1,14 @@
 """`score`: what the model predicts for every candidate (Algorithm 1, line 7)."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.nn.utils import parametrize
 
-from divaug.buffers import keeping_buffers
+from divaug._untouched import untouched
 from divaug.checks import check_whole
 from divaug.compilation import outside_graphs
-from divaug.modes import evaluating
 
 __all__ = ["check_model", "dtype_of", "logits_of", "score"]
 
@@ -21,38 +18,6 @@ def dtype_of(model: nn.Module) -> torch.dtype:
     floats = (p.dtype for p in model.parameters() if p.is_floating_point())
     # Eight bits hold weights, not images.
     return next((dtype for dtype in floats if dtype.itemsize > 1), torch.float32)
-
-
-@contextmanager
-def _nothing_cached() -> Iterator[None]:
-    """Share no weights that `parametrize.cached` or autocast keeps with the passes around.
-
-    Weights made here have no gradient, and modules that merge others into theirs to evaluate have
-    other weights here than where they train.
-    """
-    enabled, cache = parametrize._cache_enabled, parametrize._cache
-    parametrize._cache_enabled, parametrize._cache = 0, {}
-    torch.clear_autocast_cache()
-    try:
-        yield
-    finally:
-        parametrize._cache_enabled, parametrize._cache = enabled, cache
-        torch.clear_autocast_cache()
-
-
-@contextmanager
-def _generators_untouched(device: torch.device) -> Iterator[None]:
-    """Leave torch's generators as they were, whatever the model draws while it is scored."""
-    on_cpu = torch.get_rng_state()
-    # Inside a capture a generator's state is the graph's own business.
-    gpu = device.type == "cuda" and not torch.cuda.is_current_stream_capturing()
-    on_gpu = torch.cuda.get_rng_state(device) if gpu else None
-    try:
-        yield
-    finally:
-        torch.set_rng_state(on_cpu)
-        if on_gpu is not None:
-            torch.cuda.set_rng_state(on_gpu, device)
 
 
 def logits_of(output: object) -> Tensor:
@@ -110,14 +75,7 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     B, E = candidates.shape[:2]
     flat = candidates.flatten(0, 1)
     bare = _without_ddp(model)
-    with (
-        evaluating(bare),
-        keeping_buffers(bare),
-        _past_ddp(bare),
-        _generators_untouched(flat.device),
-        _nothing_cached(),
-        torch.no_grad(),
-    ):
+    with untouched(bare, flat.device):
         parts = [_forward(bare, part) for part in torch.split(flat, chunk_size or len(flat))]
     logits = torch.cat(parts)
     return torch.softmax(logits, dim=-1).view(B, E, -1)
@@ -152,19 +110,6 @@ def _without_ddp(model: nn.Module) -> nn.Module:
     # must not write to the model.
     inner = getattr(model, "_orig_mod", model)
     return inner.module if isinstance(inner, DistributedDataParallel) else model
-
-
-@contextmanager
-def _past_ddp(model: nn.Module) -> Iterator[None]:
-    """The same where DDP stands inside of somebody else's wrapper, such as Lightning Fabric's."""
-    inside = [part for part in model.modules() if isinstance(part, DistributedDataParallel)]
-    try:
-        for part in inside:
-            vars(part)["forward"] = part.module.__call__
-        yield
-    finally:
-        for part in inside:
-            vars(part).pop("forward", None)
 
 
 def _forward(model: nn.Module, images: Tensor) -> Tensor:

@@ -2,8 +2,8 @@
 
 import json
 import pickle
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,77 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from divaug.default_augmentation import DefaultAugmentation, DefaultDraws, Photometric
 from divaug.names import unknown_name
 from divaug.operations.further import EVERY
 from divaug.operations.table import TABLE, Operation
 from divaug.validity import DTYPES, check_shapes, check_values
 
-__all__ = ["SubPolicies"]
+__all__ = ["Placement", "SubPolicies"]
+
+# Tensor of a placement → its dtype and the axes behind those of the candidates.
+_PLACED: Mapping[str, tuple[torch.dtype, tuple[int, ...]]] = {
+    "offset": (torch.int32, (2,)),
+    "flip": (torch.bool, ()),
+    "center": (torch.int32, (2,)),
+    "box": (torch.int64, (4,)),
+    "factor": (torch.float32, (3,)),
+    "order": (torch.int64, (3,)),
+    "shift": (torch.float32, (3,)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """The default augmentation as drawn for each candidate.
+
+    Args:
+        default: the settings it was drawn with.
+        offset: int32 `[...,2]`, the (y, x) of the crop's corner in the padded image.
+        flip: bool `[...]`.
+        center: int32 `[...,2]`, the (y, x) of Cutout's centre in the finished image.
+        box: int64 `[...,4]`, top, left, height and width of a resized crop; None, like the three
+            below, where `default` is not photometric.
+        factor: float32 `[...,3]` of brightness, contrast and saturation.
+        order: int64 `[...,3]`, the order of these three.
+        shift: float32 `[...,3]`, the colour added to values in [0, 1].
+    """
+
+    default: DefaultAugmentation
+    offset: Tensor
+    flip: Tensor
+    center: Tensor
+    box: Tensor | None = None
+    factor: Tensor | None = None
+    order: Tensor | None = None
+    shift: Tensor | None = None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors by name, without those that are None."""
+        named = {name: getattr(self, name) for name in _PLACED}
+        return {name: tensor for name, tensor in named.items() if tensor is not None}
+
+    @staticmethod
+    def of(default: DefaultAugmentation, draws: DefaultDraws) -> "Placement":
+        """The placement that was drawn for `default`."""
+        further = vars(draws.photometric) if draws.photometric else {}
+        return Placement(default, draws.offset, draws.flip, draws.center, **further)
+
+    def check_size(self, height: int, width: int) -> None:
+        """Refuse crops beyond images of that size; waits for the device."""
+        if self.box is None or not self.box.numel():
+            return
+        bottom, right = (self.box[..., :2] + self.box[..., 2:]).flatten(0, -2).amax(0).tolist()
+        if bottom > height or right > width:
+            raise ValueError(
+                f"`subpolicies` hold a crop down to ({bottom}, {right}), outside of images of "
+                f"{height}×{width}; use images of the size that they were drawn for."
+            )
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> "Placement":
+        """The placement with `function` applied to each tensor."""
+        changed = {name: function(tensor) for name, tensor in self.tensors().items()}
+        return Placement(self.default, **changed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +100,8 @@ class SubPolicies:
         probability: float32 `[...,K]`, the probability the coin was thrown with.
         magnitude: float32 `[...,K]`, the magnitude the argument came from.
         operations: the table that `operation` points into.
+        placement: the crop, flip and Cutout of each candidate `[...]`; None where no default
+            augmentation was drawn.
     """
 
     operation: Tensor
@@ -45,6 +112,7 @@ class SubPolicies:
     probability: Tensor
     magnitude: Tensor
     operations: tuple[Operation, ...] = tuple(TABLE.values())
+    placement: Placement | None = None
 
     @property
     def shape(self) -> torch.Size:
@@ -67,7 +135,8 @@ class SubPolicies:
 
     def _map(self, function: Any) -> "SubPolicies":
         changed = {name: function(tensor) for name, tensor in self.tensors().items()}
-        return SubPolicies(**changed, operations=self.operations)
+        placement = self.placement.map(function) if self.placement else None
+        return SubPolicies(**changed, operations=self.operations, placement=placement)
 
     def __getitem__(self, key: Any) -> "SubPolicies":
         given = key if isinstance(key, tuple) else (key,)
@@ -113,17 +182,26 @@ class SubPolicies:
         parts = list(parts)
         if not parts:
             raise ValueError("`parts` must hold at least one batch of sub-policies.")
-        names = {part.names for part in parts}
-        if len(names) != 1:
-            raise ValueError(f"sub-policies of {len(names)} different tables cannot be joined.")
+        tables = {part.names for part in parts}
+        if len(tables) != 1:
+            raise ValueError(f"sub-policies of {len(tables)} different tables cannot be joined.")
         joined = {n: torch.cat([getattr(p, n) for p in parts]) for n in DTYPES}
-        return SubPolicies(**joined, operations=parts[0].operations)
+        placed = [part.placement for part in parts if part.placement]
+        if len(placed) not in (0, len(parts)) or len({one.default for one in placed}) > 1:
+            raise ValueError("`parts` must be drawn with one default augmentation, or all without.")
+        placement = None
+        if placed:
+            names = placed[0].tensors()
+            whole = {n: torch.cat([one.tensors()[n] for one in placed]) for n in names}
+            placement = Placement(placed[0].default, **whole)
+        return SubPolicies(**joined, operations=parts[0].operations, placement=placement)
 
     def equal(self, other: "SubPolicies") -> bool:
         """Whether both hold the same values (on the same device)."""
-        mine, theirs = self.tensors(), other.tensors()
-        same = all(torch.equal(mine[name], theirs[name]) for name in DTYPES)
-        return same and self.names == other.names
+        if self.names != other.names or _default(self) != _default(other):
+            return False
+        mine, theirs = _every(self), _every(other)
+        return all(torch.equal(mine[name], theirs[name]) for name in mine)
 
     def describe(self) -> list[str]:
         """One line of text for each sub-policy, for people.
@@ -157,6 +235,9 @@ class SubPolicies:
         """Text that `from_json` turns back into the same values."""
         content: dict[str, Any] = {"operations": list(self.names)}
         content |= {name: tensor.tolist() for name, tensor in self.tensors().items()}
+        if self.placement:
+            placed = {name: tensor.tolist() for name, tensor in self.placement.tensors().items()}
+            content["placement"] = {"default": asdict(self.placement.default), **placed}
         return json.dumps({"format": "divaug.subpolicies/1", "shape": list(self.shape), **content})
 
     @staticmethod
@@ -176,13 +257,31 @@ class SubPolicies:
         missing = [n for n in (*DTYPES, "operations", "shape") if n not in content]
         if missing:
             raise ValueError(f"the sub-policies lack `{missing[0]}`.")
-        read = {name: _read(name, content[name], content["shape"]) for name in DTYPES}
-        return _checked(read, _table(content["operations"], extra))
+        shape = content["shape"]
+        if not isinstance(shape, list) or not all(
+            type(side) is int and side >= 0 for side in shape
+        ):
+            raise ValueError(f"`shape` must be a list of whole numbers, got {shape!r}.")
+        read = {
+            name: _read(name, content[name], dtype, (*shape, 2) if name == "center" else shape)
+            for name, dtype in DTYPES.items()
+        }
+        placed = content.get("placement")
+        if isinstance(placed, dict):
+            for name in placed.keys() & _PLACED.keys():
+                dtype, more = _PLACED[name]
+                placed[name] = _read(name, placed[name], dtype, (*shape[:-1], *more))
+        return _checked(read, _table(content["operations"], extra), placed)
 
     def save(self, path: str | Path) -> None:
         """Write tensors to a file (`torch.save` of plain tensors and names)."""
         # A part of a batch shares the memory of all of it, which torch would save.
-        torch.save({"operations": list(self.names), **self.to("cpu").clone().tensors()}, path)
+        here = self.to("cpu").clone()
+        content: dict[str, Any] = {"operations": list(self.names), **here.tensors()}
+        if here.placement:
+            settings = {"default": asdict(here.placement.default)}
+            content["placement"] = settings | here.placement.tensors()
+        torch.save(content, path)
 
     @staticmethod
     def load(path: str | Path, extra: Sequence[Operation] = ()) -> "SubPolicies":
@@ -199,7 +298,8 @@ class SubPolicies:
         missing = [n for n in (*DTYPES, "operations") if n not in content]
         if missing:
             raise ValueError(f"{path} does not hold sub-policies: `{missing[0]}` is missing.")
-        return _checked({n: content[n] for n in DTYPES}, _table(content["operations"], extra))
+        read, table = {n: content[n] for n in DTYPES}, _table(content["operations"], extra)
+        return _checked(read, table, content.get("placement"))
 
 
 # What torch.load raises for text, for a file cut short and for pickles of other things.
@@ -220,13 +320,11 @@ def _axes(key: Any) -> int:
     return key.ndim if isinstance(key, Tensor) and key.dtype == torch.bool else 1
 
 
-def _read(name: str, values: Any, shape: Any) -> Tensor:
-    """Nested lists as a tensor; lists without elements do not tell their shape."""
-    if not isinstance(shape, list) or not all(type(side) is int and side >= 0 for side in shape):
-        raise ValueError(f"`shape` must be a list of whole numbers, got {shape!r}.")
-    whole = (*shape, 2) if name == "center" else tuple(shape)
+def _read(name: str, values: Any, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
+    """Read nested lists as a tensor; lists without elements do not tell their shape."""
+    whole = tuple(shape)
     try:
-        found = torch.tensor(values, dtype=DTYPES[name], device="cpu").view(whole)
+        found = torch.tensor(values, dtype=dtype, device="cpu").view(whole)
         as_written = torch.tensor(values, dtype=torch.float64, device="cpu").view(whole)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"`{name}` must be nested lists of shape {whole}: {error}") from error
@@ -248,10 +346,46 @@ def _table(names: Any, extra: Sequence[Operation]) -> tuple[Operation, ...]:
     return tuple(known[name] for name in names)
 
 
-def _checked(tensors: dict[str, Tensor], operations: tuple[Operation, ...]) -> SubPolicies:
+def _checked(
+    tensors: dict[str, Tensor], operations: tuple[Operation, ...], placed: Any
+) -> SubPolicies:
     check_shapes(tensors)
     check_values(tensors, operations)
-    return SubPolicies(**tensors, operations=operations)
+    placement = None if placed is None else _placement(placed, tensors["operation"].shape[:-1])
+    return SubPolicies(**tensors, operations=operations, placement=placement)
 
 
-assert set(DTYPES) | {"operations"} == {field.name for field in fields(SubPolicies)}
+def _placement(content: Any, shape: torch.Size) -> Placement:
+    """Make a placement of what a file holds.
+
+    Raises:
+        ValueError: unknown settings, or tensors that are missing, superfluous or out of range.
+    """
+    try:
+        settings = dict(content["default"])
+        if settings.get("photometric") is not None:
+            settings["photometric"] = Photometric(**settings["photometric"])
+        default = DefaultAugmentation(**settings)
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"`placement` must hold a default augmentation: {error}.") from error
+    names = list(_PLACED) if default.photometric else ["offset", "flip", "center"]
+    tensors = {name: content.get(name) for name in names}
+    for name, tensor in tensors.items():
+        dtype, more = _PLACED[name]
+        fits = isinstance(tensor, Tensor) and tensor.dtype == dtype
+        if not fits or tensor.shape != (*shape, *more):
+            raise ValueError(f"`{name}` of `placement` must be {dtype} {[*shape, *more]}.")
+    return Placement(default, **tensors)
+
+
+def _default(subpolicies: SubPolicies) -> DefaultAugmentation | None:
+    return subpolicies.placement.default if subpolicies.placement else None
+
+
+def _every(subpolicies: SubPolicies) -> dict[str, Tensor]:
+    """Collect the tensors of sub-policies and of their placement by name."""
+    placed = subpolicies.placement.tensors() if subpolicies.placement else {}
+    return subpolicies.tensors() | {f"placed {name}": tensor for name, tensor in placed.items()}
+
+
+assert {*DTYPES, "operations", "placement"} == {field.name for field in fields(SubPolicies)}

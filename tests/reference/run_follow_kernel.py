@@ -10,6 +10,7 @@ import torch
 
 from divaug import expand, follow, following, policies
 from divaug.default_augmentation import imagenet
+from divaug.subpolicies import Placement
 from tests.reference import kernel_cases
 from tests.reference.no_waiting import NoWaiting
 
@@ -30,19 +31,18 @@ def main():
         candidates, policy, default = case[4:7]
         _, drawn = expand(images, candidates, policy, default, seed, backend="torch")
         masks = images[:, 0].long() * 1000
-        expected, found = (
-            _follow(masks, drawn, default, seed, backend) for backend in ("torch", "triton")
-        )
+        expected, found = (_follow(masks, drawn, backend) for backend in ("torch", "triton"))
         assert torch.equal(found, expected), name
     print("followed", len(CASES))
 
 
-def _follow(masks, drawn, default, seed, backend):
+def _follow(masks, drawn, backend):
     if backend == "torch":
-        return follow(masks, drawn, default, seed, fill=-1, backend=backend)
+        return follow(masks, drawn, fill=-1, backend=backend)
     # What was drawn is looked at on a CPU only, which this is.
-    with mock.patch.object(following, "check_values"), NoWaiting():
-        return follow(masks, drawn, default, seed, fill=-1, backend=backend)
+    ours = mock.patch.object(following, "check_values")
+    with ours, mock.patch.object(Placement, "check_size"), NoWaiting():
+        return follow(masks, drawn, fill=-1, backend=backend)
 
 
 if __name__ == "__main__":

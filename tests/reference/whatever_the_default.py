@@ -89,7 +89,7 @@ def outputs() -> dict[str, Tensor]:
     augment = DivAug(network, num_candidates=6, num_selected=3)
     augment(batch)
     again = DivAug(network, num_candidates=6, num_selected=3)
-    again.source.load_record_state(augment.source.record_state())
+    again.load_record_state(augment.record_state())
     found["record"] = torch.tensor(list(again.record().operations.values()), device="cpu")
     found["replay"] = replay(batch, augment.kept())
     found["follow"] = follow(batch[:, 0], augment.kept(), fill=0)
@@ -111,8 +111,6 @@ def of_files() -> dict[str, Tensor]:
             folder = Path(place) / f"class{i % 2}"
             folder.mkdir(exist_ok=True)
             Image.fromarray(image.permute(1, 2, 0).numpy()).save(folder / f"{i}.png")
-        whole = datasets.load(place, size=12)
-        found["folder"], found["folder's labels"] = whole.train_images, whole.train_labels
         files = datasets.image_files(place)
         for n, batch in enumerate(datasets.ImageStream(files.train, 2, size=12).epoch(1)):
             found |= {f"stream {n} {name}": one for name, one in batch._asdict().items()}

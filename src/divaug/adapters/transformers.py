@@ -17,9 +17,9 @@ from transformers import (
     TrainingArguments,
 )
 
+from divaug._augmenters import DivAug
+from divaug._base import Augmenter
 from divaug.adapters.fields import Fields, checked
-from divaug.augmenters import Augmenter
-from divaug.plugin import DivAug
 
 __all__ = ["PIXEL_VALUES", "AugmentingTrainer"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from divaug.augmenters import Augmenter
-from divaug.buffers import keeping_buffers
+from divaug._base import Augmenter
+from divaug._untouched import untouched
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import AffinityMeter, Mean, loss_diversity, variance_diversity
 from divaug.lab.datasets import Dataset, ImageFiles
@@ -20,7 +20,6 @@ from divaug.lab.train.build import build_augmenter
 from divaug.lab.train.device import Hardware
 from divaug.lab.train.evaluation import prepare
 from divaug.lab.train.run import open_run
-from divaug.modes import evaluating
 from divaug.scoring import logits_of
 from divaug.selection import MAX_CANDIDATES
 
@@ -115,7 +114,7 @@ def measure(
     if not len(test):
         raise ValueError("the affinity needs test images, and the dataset has none.")
     variance, loss, affinity = Mean(), Mean(), AffinityMeter()
-    with evaluating(network), keeping_buffers(network):
+    with untouched(network, hardware.device):
         for _, labels, logits in _views(network, train, make, hardware, views, epochs, batch_size):
             variance.update(variance_diversity(logits.softmax(-1)))
             loss.update(loss_diversity(logits, labels))

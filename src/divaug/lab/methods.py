@@ -8,11 +8,11 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from divaug.augmenters import Augmenter
+from divaug import DivAug, Views
+from divaug._base import Augmenter, check_batch, check_size
 from divaug.default_augmentation import DefaultAugmentation, plain
 from divaug.lab.datasets import DATASETS
 from divaug.names import unknown_name
-from divaug.plugin import DivAug
 from divaug.policies import (
     PBA,
     AutoAugment,
@@ -25,8 +25,6 @@ from divaug.policies import (
     TrivialAugment,
     Uniform,
 )
-from divaug.source import check_batch, check_size
-from divaug.views import Views
 
 __all__ = ["AUGMENTERS", "Settings", "build"]
 

@@ -7,9 +7,10 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from divaug.default_augmentation import DefaultAugmentation, DefaultDraws
+from divaug.default_augmentation import DefaultAugmentation
 from divaug.lab.bench.pillow_loop import Step, apply_loop
 from divaug.lab.figures.canvas import to_picture, to_tensor
+from divaug.subpolicies import Placement
 
 __all__ = ["Finish", "finish_loop", "finishes_of"]
 
@@ -23,7 +24,7 @@ class Finish:
     center: tuple[int, int]
 
 
-def finishes_of(draws: DefaultDraws) -> list[Finish]:
+def finishes_of(draws: Placement) -> list[Finish]:
     """The draws `[N,1]` of a batch, one for each image."""
     columns = (draws.offset[:, 0].tolist(), draws.flip[:, 0].tolist(), draws.center[:, 0].tolist())
     return [

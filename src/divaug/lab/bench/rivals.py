@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from divaug.default_augmentation import cifar10
+from divaug.expansion import expand
 from divaug.lab.bench import clocks
 from divaug.lab.bench.harness import environment, median_seconds
 from divaug.lab.bench.operations import Case, Work
 from divaug.lab.bench.pillow_loop import apply_loop, steps_of
 from divaug.lab.bench.pillow_pipeline import finish_loop, finishes_of
 from divaug.lab.figures.canvas import to_picture
-from divaug.policies import Uniform
-from divaug.randomness import Stream
+from divaug.policies import Identity, Uniform
 
 __all__ = ["IMAGES", "speeds"]
 
@@ -70,7 +70,8 @@ def _pictures(count: int, side: int, seed: int) -> tuple[Any, Any]:
 @lru_cache(maxsize=4)
 def _pipeline(count: int, side: int, seed: int) -> tuple[Any, ...]:
     work, default = _drawn(count, side, seed), cifar10()
-    draws = default.draw(Stream(seed, 0, torch.arange(count)), 1, (side, side))
+    draws = expand(work.images, 1, Identity(), default, seed)[1].placement
+    assert draws is not None
     steps = steps_of(work.subpolicies[:, 0])
     return work.images, steps, default, finishes_of(draws), torch.bfloat16
 

@@ -8,16 +8,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from divaug import DivAug, Views
 from divaug.lab.bench.clocks import stretches
 from divaug.lab.train.batches import Batch, Inputs
 from divaug.lab.train.build import Parts
 from divaug.lab.train.device import Hardware
 from divaug.lab.train.semi import MixedBatch
 from divaug.lab.train.step import Step, TrainingStep
-from divaug.plugin import DivAug
 from divaug.scoring import logits_of, score
 from divaug.selection import METHODS, select
-from divaug.views import Views
 
 __all__ = ["Works", "choosing", "feeding", "updating", "widening", "works_of"]
 
@@ -66,8 +65,13 @@ def widening(step: TrainingStep, batch: Batch | MixedBatch) -> Callable[[], Tens
     """The work of making a batch's candidates."""
     augment, hardware = step.augment, step.hardware
     assert isinstance(augment, DivAug | Views)
-    source = augment.source
-    return lambda: source.candidates(batch.images, batch.indices, step.epoch, hardware.dtype)[0]
+
+    def widen() -> Tensor:
+        images, index, when = batch.images, batch.indices, augment.step
+        made = augment.expansion.candidates(images, index, when, step.epoch, hardware.dtype)
+        return made[0]
+
+    return widen
 
 
 def choosing(step: TrainingStep, candidates: Tensor, indices: Tensor) -> Works:
@@ -86,7 +90,7 @@ def choosing(step: TrainingStep, candidates: Tensor, indices: Tensor) -> Works:
             probs,
             augment.num_selected,
             augment.method,
-            augment.source.seed,
+            augment.expansion.seed,
             step=when,
             index=indices,
         )

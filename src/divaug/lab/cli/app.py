@@ -1,6 +1,5 @@
 """The commands put together, and the one place that turns errors into a line of text."""
 
-import os
 import sys
 from collections.abc import Callable
 
@@ -21,7 +20,6 @@ from divaug.lab.cli import (
 )
 from divaug.lab.cli.options import Command
 from divaug.lab.cli.signals import Stopped, first_process, left_to_the_first, stopping
-from divaug.lab.spelling import spell_unknown
 
 __all__ = ["EXPECTED", "app", "run"]
 
@@ -85,7 +83,6 @@ def run(arguments: list[str] | None = None) -> None:
     Args:
         arguments: the words after `divaug`; None for those of this process.
     """
-    spell_unknown()
     with stopping():
         try:
             _run(arguments)
@@ -101,10 +98,6 @@ def _run(arguments: list[str] | None) -> None:
         # Not "standalone": a wrong word would be answered with a box of several lines.
         code = app(args=arguments, prog_name="divaug", standalone_mode=False)
         raise SystemExit(code or 0)
-    except BrokenPipeError:
-        # The reader of our output went away (`divaug operations | head`): that is no error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
     except _UsageError as error:
         if not left_to_the_first():
             print(f"divaug: {_usage(error)}", file=sys.stderr)

@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from divaug.expansion import expand
+from divaug import DivAug, expand, replay
+from divaug.default_augmentation import plain
 from divaug.lab.datasets import Dataset
 from divaug.lab.figures.candidates import Chosen
 from divaug.lab.figures.canvas import fit_square
@@ -16,8 +17,6 @@ from divaug.lab.train.batches import STREAMED_SIZE
 from divaug.lab.train.device import Hardware
 from divaug.lab.train.run import open_run
 from divaug.policies import Uniform
-from divaug.scoring import score
-from divaug.selection import select
 
 __all__ = ["LARGEST", "Network", "choose", "run_network"]
 
@@ -116,11 +115,19 @@ def choose(
     originals = torch.stack([fit_square(image, size) for image in images])
     if network and len(network.mean) == 1:
         originals = originals.float().mean(1, keepdim=True).round().to(torch.uint8)
-    candidates, subpolicies = expand(originals, num_candidates, Uniform(space), seed=seed)
     if network is None:
+        candidates, subpolicies = expand(originals, num_candidates, Uniform(space), seed=seed)
         nothing = torch.empty(*candidates.shape[:2], 0)
         return Chosen(originals, candidates, subpolicies, nothing, nothing[:, 0].long())
-    mean, std = (torch.tensor(v).view(-1, 1, 1) for v in (network.mean, network.std))
-    probs = score(network.model, (candidates / 255 - mean) / std)
-    chosen = select(probs, num_selected, method, seed)
-    return Chosen(originals, candidates, subpolicies, probs, chosen)
+    augment = DivAug(
+        network.model,
+        num_candidates,
+        num_selected,
+        policy=Uniform(space),
+        default=plain(network.mean, network.std),
+        method=method,
+        seed=seed,
+    )
+    found = augment.explain(originals)
+    candidates = replay(originals, found.subpolicies)
+    return Chosen(originals, candidates, found.subpolicies, found.probs, found.chosen)

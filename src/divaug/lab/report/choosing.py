@@ -7,8 +7,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from divaug import DivAug
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.expansion import expand
 from divaug.lab.datasets import Dataset
 from divaug.lab.figures.candidates import Chosen, draw_candidates
 from divaug.lab.report.plots import Picture, of_picture
@@ -17,9 +17,6 @@ from divaug.lab.train.batches import first_images, parts_in_order
 from divaug.lab.train.build import build_augmenter
 from divaug.lab.train.device import Hardware
 from divaug.lab.train.run import open_run
-from divaug.plugin import DivAug
-from divaug.scoring import score
-from divaug.selection import select
 
 __all__ = ["Candidates", "choose_candidates", "draw_choice", "first_of_classes"]
 
@@ -95,35 +92,13 @@ def choose_candidates(
     labels = found.train_labels if isinstance(found, Dataset) else found.train.labels
     index = first_of_classes(labels, count)
     classes = tuple(found.class_names[int(label)] for label in labels[index])
-    step = opened.checkpoint.step
-    choice = _choose(augment, first_images(found, index), pool, index, step, default)
+    augment.load_state_dict({"step": opened.checkpoint.step, "seed": run.recipe.seed})
+    images = first_images(found, index)
+    seen = augment.explain(images, index=index)
+    candidates = _to_bytes(seen.candidates, default)
+    choice = Chosen(images, candidates, seen.subpolicies, seen.probs, seen.chosen)
     notes = (*opened.notes, *(f"{text[0].upper()}{text[1:]}." for text in said))
     return Candidates(choice, classes, augment.method, own, opened.path.name, notes)
-
-
-def _choose(
-    augment: DivAug,
-    images: Tensor,
-    pool: Tensor,
-    index: Tensor,
-    step: int,
-    default: DefaultAugmentation,
-) -> Chosen:
-    finished, subpolicies = expand(
-        images,
-        augment.source.num_candidates,
-        augment.source.policy,
-        default,
-        augment.source.seed,
-        index,
-        step=step,
-        pool=pool,
-    )
-    probs = score(augment.model, finished)
-    chosen = select(
-        probs, augment.num_selected, augment.method, augment.source.seed, step=step, index=index
-    )
-    return Chosen(images, _to_bytes(finished, default), subpolicies, probs, chosen)
 
 
 def _to_bytes(finished: Tensor, default: DefaultAugmentation) -> Tensor:

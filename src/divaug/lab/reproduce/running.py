@@ -14,7 +14,6 @@ from divaug.lab.reproduce.jobs import Job
 from divaug.lab.reproduce.store import read_store
 from divaug.lab.reproduce.timing import tidy
 from divaug.lab.reproduce.work import End, Shelf, Work
-from divaug.lab.spelling import spell_unknown
 from divaug.lab.train.loop import Interruption
 
 __all__ = ["Tally", "go_through"]
@@ -141,7 +140,6 @@ def _begin(job: Job, work: Work, known: Mapping[str, str]) -> BaseProcess:
 def _child(job: Job, work: Work, known: dict[str, str]) -> None:
     if _OWN_GROUP:
         os.setpgrp()  # Ctrl-C is for the parent, which passes it on
-    spell_unknown()
     threading.Thread(target=_follow_parent, daemon=True).start()
     sys.exit(job.execute(work, Shelf(work.data, known)).code)
 

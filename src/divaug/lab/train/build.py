@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from divaug.augmenters import Augmenter
+from divaug._base import Augmenter
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.lab import methods, models
 from divaug.lab.datasets import Dataset, ImageFiles, plain_name

@@ -22,7 +22,7 @@ from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
-from divaug.augmenters import Augmenter
+from divaug._base import Augmenter
 from divaug.lab.recipes import Recipe, explain
 from divaug.lab.train.build import Parts
 from divaug.lab.train.folder import RunFolder, read_metrics, read_result, writing

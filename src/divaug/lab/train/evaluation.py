@@ -7,12 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from divaug.buffers import keeping_buffers
+from divaug._untouched import untouched
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.lab.train.batches import Part
 from divaug.lab.train.device import Hardware
 from divaug.lab.train.processes import Processes
-from divaug.modes import evaluating
 from divaug.scoring import logits_of
 
 __all__ = ["CHUNK_SIZE", "Scores", "evaluate", "prepare"]
@@ -34,16 +33,11 @@ class Scores:
 
 
 def prepare(images: Tensor, default: DefaultAugmentation, hardware: Hardware) -> Tensor:
-    """Normalise test images `[n,C,H,W]`, after cutting out the centre that training sees."""
-    # A channel at a time: numbers of the host go with the kernels, and nothing has to be copied.
-    value = default.center_crop(images).to(torch.float32)
-    for channel, scale, bias in zip(value.unbind(1), *default.scale_and_bias(), strict=True):
-        channel.mul_(scale).add_(bias)
+    """Crop and normalise test images `[n,C,H,W]`, in the layout of the hardware."""
     layout = torch.channels_last if hardware.channels_last else torch.contiguous_format
-    return value.to(memory_format=layout)
+    return default.for_evaluation(images).to(memory_format=layout)
 
 
-@torch.no_grad()
 def evaluate(
     network: nn.Module,
     test: Part,
@@ -71,7 +65,7 @@ def evaluate(
     if not len(test):
         raise ValueError("the dataset has no test images to evaluate on.")
     sums = torch.zeros(3, dtype=torch.float64, device=hardware.device)
-    with evaluating(network), keeping_buffers(network):
+    with untouched(network, hardware.device):
         for images, labels, _ in test.batches(chunk_size * processes.count, processes):
             before_batch()
             if not len(images):  # the other processes have the last few

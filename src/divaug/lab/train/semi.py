@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from divaug.augmenters import Augmenter
+from divaug._base import Augmenter
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import spread
 from divaug.expansion import expand

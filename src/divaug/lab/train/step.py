@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from divaug.augmenters import Augmenter
+from divaug._base import Augmenter
 from divaug.diversity import spread
 from divaug.lab.train.batches import Batch, Inputs
 from divaug.lab.train.device import Hardware

@@ -1,25 +1,41 @@
-"""`DivAug`: expand, score and select in one call, for anybody's training loop."""
+"""The augmenters: `DivAug` scores candidates and selects, `Views` draws from a policy alone."""
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from divaug._base import Drawing, Expansion, repeat_labels
 from divaug.checks import check_whole
 from divaug.compilation import outside_graphs
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.expansion import check_dtype
 from divaug.names import unknown_name
-from divaug.policies import Policy, Uniform
-from divaug.policies.base import check_policy
-from divaug.records import Record
+from divaug.policies import Identity, Policy, Uniform
 from divaug.scoring import check_model, dtype_of, score
 from divaug.selection import MAX_CANDIDATES, METHODS, select
-from divaug.source import Source, repeat_labels
-from divaug.sourced import Sourced
+from divaug.subpolicies import SubPolicies
 
-__all__ = ["DivAug", "Record"]
+__all__ = ["DivAug", "Explanation", "Views"]
 
 
-class DivAug(Sourced):
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The candidates of a batch and the choice among them.
+
+    Args:
+        candidates: `[B,E,C,H,W]`, finished.
+        subpolicies: `[B,E,K]`, what made them.
+        probs: float32 `[B,E,D]`, the model's predictions.
+        chosen: int64 `[B,S]`, the candidates kept, in the order of choice.
+    """
+
+    candidates: Tensor
+    subpolicies: SubPolicies
+    probs: Tensor
+    chosen: Tensor
+
+
+class DivAug(Drawing):
     """Augmentation that follows the model.
 
     For each image it draws E sub-policies, asks the model for its predictions, keeps the S
@@ -71,29 +87,23 @@ class DivAug(Sourced):
         check_model(model)
         num_candidates, num_selected = _counts(num_candidates, num_selected)
         _check_method(method, num_candidates, num_selected)
-        check_policy(policy)
-        check_dtype(dtype)
+        drawn_from = Uniform() if policy is None else policy
+        super().__init__(
+            Expansion(
+                drawn_from, default, num_candidates, pool, dtype, channels_last, backend, seed
+            )
+        )
         self.model = model
         self._num_selected = num_selected
         self._method = method
-        self.dtype = dtype
         self.chunk_size = None if chunk_size is None else check_whole("chunk_size", chunk_size, 1)
-        self.source = Source(
-            policy or Uniform(),
-            default,
-            num_candidates,
-            seed=seed,
-            pool=pool,
-            channels_last=channels_last,
-            backend=backend,
-        )
 
     def __repr__(self) -> str:
-        source = self.source
+        drawn = self.expansion
         return (
-            f"DivAug({type(self.model).__name__}, num_candidates={source.num_candidates}, "
-            f"num_selected={self.num_selected}, policy={source.policy}, default={source.default}, "
-            f"method={self.method!r}, seed={source.seed})"
+            f"DivAug({type(self.model).__name__}, num_candidates={drawn.num_candidates}, "
+            f"num_selected={self.num_selected}, policy={drawn.policy}, default={drawn.default}, "
+            f"method={self.method!r}, seed={drawn.seed})"
         )
 
     @property
@@ -103,7 +113,7 @@ class DivAug(Sourced):
 
     @num_selected.setter
     def num_selected(self, value: int) -> None:
-        E, S = _counts(self.source.num_candidates, value)
+        E, S = _counts(self.expansion.num_candidates, value)
         _check_method(self._method, E, S)
         self._num_selected = S
 
@@ -114,7 +124,7 @@ class DivAug(Sourced):
 
     @method.setter
     def method(self, value: str) -> None:
-        _check_method(value, self.source.num_candidates, self._num_selected)
+        _check_method(value, self.expansion.num_candidates, self._num_selected)
         self._method = value
 
     @property
@@ -146,22 +156,122 @@ class DivAug(Sourced):
             then those of the second.
         """
         repeated = repeat_labels(labels, images, self.num_selected)
-        dtype = self.dtype or dtype_of(self.model)
-        candidates, subpolicies = self.source.candidates(images, index, epoch, dtype)
-        rule, probs = METHODS[self.method], None
-        if rule.needs_probs and len(images):
+        scoring = METHODS[self.method].needs_probs
+        candidates, subpolicies, probs, chosen = self._choose(images, index, epoch, scoring)
+        self._finish(images, subpolicies, chosen, probs)
+        return _take(candidates, chosen, self.expansion.channels_last), repeated
+
+    @outside_graphs
+    def explain(
+        self,
+        images: Tensor,
+        *,
+        index: Tensor | None = None,
+        epoch: int | Tensor | None = None,
+    ) -> Explanation:
+        """Show the choice that the next call makes of a batch, without counting a step.
+
+        The model scores the candidates also where the rule of selection needs no predictions.
+
+        Args:
+            images: uint8 `[B,C,H,W]`, one or more.
+            index: int64 `[B]`, the samples' numbers in their dataset.
+            epoch: for policies that follow a schedule.
+        """
+        candidates, subpolicies, probs, chosen = self._choose(images, index, epoch, True)
+        if probs is None:
+            raise ValueError("`images` is empty: there is nothing to explain.")
+        return Explanation(candidates, subpolicies, probs, chosen)
+
+    def _choose(
+        self, images: Tensor, index: Tensor | None, epoch: int | Tensor | None, scoring: bool
+    ) -> tuple[Tensor, SubPolicies, Tensor | None, Tensor]:
+        """Expand, score where wanted, and select; None for predictions that were not made."""
+        dtype = dtype_of(self.model)
+        candidates, subpolicies = self._candidates(images, index, epoch, dtype)
+        probs = None
+        if scoring and len(images):
             probs = score(self.model, candidates, chunk_size=self.chunk_size)
         chosen = select(
-            _nobody_asked(candidates) if probs is None else probs,
+            _unscored(candidates) if probs is None else probs,
             self.num_selected,
             self.method,
-            self.source.seed,
-            step=self.source.step,
+            self.expansion.seed,
+            step=self.step,
             index=index,
-            backend=self.source.backend if rule.kernel is not None else None,
+            backend=self.expansion.backend if METHODS[self.method].kernel is not None else None,
         )
-        self.source.finish(images, index, subpolicies, chosen, probs)
-        return _take(candidates, chosen, self.source.channels_last), repeated
+        return candidates, subpolicies, probs, chosen
+
+
+class Views(Drawing):
+    """One or more augmented views of every image, drawn from a policy without asking a model.
+
+    Args:
+        policy: what sub-policies are drawn from; None for none, the default augmentation alone.
+        default: the default augmentation; None for bytes scaled to [0, 1].
+        num_views: views of each image.
+        seed: decides every draw, together with the step and the samples' numbers.
+        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from, row i the sample of
+            number i; None for the batch.
+        dtype: of the images returned; float32 unless given.
+        channels_last: whether to return images with their channels last.
+        backend: "torch" or "triton" to force one; None to choose.
+
+    Example:
+        >>> from divaug import default_augmentation, policies
+        >>> augment = Views(policies.TrivialAugment(), default_augmentation.cifar10(), num_views=2)
+        >>> images, labels = augment(
+        ...     torch.zeros(3, 3, 32, 32, dtype=torch.uint8), torch.tensor([4, 5, 6])
+        ... )
+        >>> images.shape, labels.tolist()
+        (torch.Size([6, 3, 32, 32]), [4, 4, 5, 5, 6, 6])
+    """
+
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        default: DefaultAugmentation | None = None,
+        num_views: int = 1,
+        *,
+        seed: int = 0,
+        pool: Tensor | None = None,
+        dtype: torch.dtype | None = None,
+        channels_last: bool = False,
+        backend: str | None = None,
+    ) -> None:
+        num_views = check_whole("num_views", num_views, 1)
+        drawn_from = Identity() if policy is None else policy
+        super().__init__(
+            Expansion(drawn_from, default, num_views, pool, dtype, channels_last, backend, seed)
+        )
+
+    def __repr__(self) -> str:
+        drawn = self.expansion
+        return (
+            f"Views(policy={drawn.policy}, default={drawn.default}, num_views={self.views}, "
+            f"seed={drawn.seed})"
+        )
+
+    @property
+    def views(self) -> int:
+        """Images out for each image in."""
+        return self.expansion.num_candidates
+
+    @outside_graphs
+    def __call__(
+        self,
+        images: Tensor,
+        labels: Tensor | None = None,
+        *,
+        index: Tensor | None = None,
+        epoch: int | Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Augment a batch; see `DivAug.__call__`."""
+        repeated = repeat_labels(labels, images, self.views)
+        candidates, subpolicies = self._candidates(images, index, epoch, torch.float32)
+        self._finish(images, subpolicies)
+        return candidates.flatten(0, 1), repeated
 
 
 def _counts(num_candidates: object, num_selected: object) -> tuple[int, int]:
@@ -183,8 +293,8 @@ def _check_method(method: object, num_candidates: int, num_selected: int) -> Non
     METHODS[method].check(num_candidates, num_selected)
 
 
-def _nobody_asked(candidates: Tensor) -> Tensor:
-    """Predictions for a rule that does not look at them."""
+def _unscored(candidates: Tensor) -> Tensor:
+    """Make predictions for a rule that needs none."""
     shape = (*candidates.shape[:2], 2)
     return torch.full(shape, 0.5, dtype=torch.float32, device=candidates.device)
 
