@@ -8,7 +8,6 @@ import pytest
 
 from divaug.lab.recipes import override, recipe
 from divaug.lab.train.console import Bars, Lines, Silent, reporter_for
-from divaug.lab.train.meter import Averages
 from divaug.lab.train.processes import Processes
 from tests.training_helpers import toy_recipe
 
@@ -71,7 +70,7 @@ def drawn(monkeypatch, columns, epochs, taken, steps=390):
     told.start(toy_recipe(epochs=epochs), steps, 0)
     for _ in range(taken):
         told.advance()
-    told.interval(Averages(2.1756, 0.2, 0.0153, 8), 24404.0)
+    told.interval({"loss": 2.1756, "accuracy": 0.2, "diversity": 0.0153}, 24404.0)
     told.note("[brackets] stay")
     told.epoch(LINE)
     told.close()

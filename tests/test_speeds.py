@@ -83,12 +83,12 @@ def test_the_progress_shows_the_speeds_of_the_record(tmp_path):
     shown = []
 
     class Listening(Silent):
-        def interval(self, averages, images_per_second):
-            shown.append((averages.originals, images_per_second))
+        def interval(self, means, images_per_second):
+            shown.append((means["loss"], images_per_second))
 
     run(tmp_path / "run", 5, reporter=Listening())
     told = [line for line in read_metrics(tmp_path / "run") if line["kind"] == "interval"]
-    assert shown == [(40, line["images_per_second"]) for line in told]
+    assert shown == [(line["loss"], line["images_per_second"]) for line in told]
 
 
 def sums_after(steps, device="cpu"):
@@ -112,7 +112,7 @@ def test_a_step_that_was_not_timed_does_not_count(monkeypatch):
     now[0] = 109.0
     assert meter.flush().images_per_second == 16 / 4.0  # read late, timed when it was pushed
     assert meter.seconds() == 5.0
-    resumed = Meter(Processes(), torch.device("cpu"), (), meter.base, spent=5.0)
+    resumed = Meter(Processes(), torch.device("cpu"), base=meter.base, spent=5.0)
     resumed.begin()
     now[0] = 112.0
     resumed.push(4, sums_after(4), bad)

@@ -96,8 +96,15 @@ def assemble(
     augment = build_augmenter(recipe, called, default, hardware, feed.pool)
     # The noise of a shaking network depends on the place in the whole batch of trained images.
     models.seed_noise(network, recipe.seed, rank=processes.rank, num_ranks=processes.count)
-    optimizer = SGD(network, recipe, recipe.epochs * feed.steps)
-    step = Step(feed.gather, augment, network, forward, optimizer, hardware, processes)
+    step = Step(
+        gather=feed.gather,
+        augment=augment,
+        network=network,
+        forward=forward,
+        optimizer=SGD(network, recipe, recipe.epochs * feed.steps),
+        hardware=hardware,
+        processes=processes,
+    )
     _, test = parts_in_order(data, hardware.device, num_workers=recipe.num_workers)
     chunk_size = _chunk_size(recipe, data, hardware, processes)
     return Parts(network, default, augment, feed, step, test, called, chunk_size)
@@ -141,16 +148,16 @@ def _semi_supervised(
     )
     average = Average(network, recipe.ema_decay) if recipe.ema_decay else None
     step = SemiStep(
-        feed.gather,
-        augment,
-        replace(default, cutout=0),
-        network,
-        forward,
-        SGD(network, recipe, recipe.epochs * feed.steps),
-        recipe,
-        hardware,
-        processes,
-        average,
+        gather=feed.gather,
+        augment=augment,
+        network=network,
+        forward=forward,
+        optimizer=SGD(network, recipe, recipe.epochs * feed.steps),
+        hardware=hardware,
+        processes=processes,
+        weak=replace(default, cutout=0),
+        recipe=recipe,
+        average=average,
     )
     _, test = parts_in_order(data, hardware.device)
     evaluated = average.network if average else called

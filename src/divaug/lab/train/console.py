@@ -4,7 +4,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from divaug.lab.recipes import RECIPES, Recipe
-from divaug.lab.train.meter import Averages
 from divaug.lab.train.processes import Processes
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ class Reporter:
     def advance(self) -> None:
         """Count a step that was launched."""
 
-    def interval(self, averages: Averages, images_per_second: float) -> None:
+    def interval(self, means: dict[str, float], images_per_second: float) -> None:
         """Report a logged interval."""
 
     def epoch(self, line: dict[str, Any]) -> None:
@@ -127,12 +126,12 @@ class Bars(Lines):
         epoch = min((self._step - 1) // self._steps + 1, self._epochs)
         self._bar.update(self._task, advance=1, description=f"epoch {epoch}/{self._epochs}")
 
-    def interval(self, averages: Averages, images_per_second: float) -> None:
+    def interval(self, means: dict[str, float], images_per_second: float) -> None:
         """Update the numbers."""
         assert self._task is not None
         numbers = (
-            f"{images_per_second:,.0f} images/s  loss {averages.loss:.4f}  "
-            f"accuracy {averages.accuracy:.1%}"
+            f"{images_per_second:,.0f} images/s  loss {means['loss']:.4f}  "
+            f"accuracy {means['accuracy']:.1%}"
         )
         self._bar.update(self._task, numbers=numbers)
 

@@ -212,8 +212,8 @@ class Loop:
         self._epoch_mark = self.clock.training
 
     def _new_meter(self, base: list[float] | None = None, spent: float = 0.0) -> Meter:
-        further = self.parts.step.further
-        return Meter(self.processes, self.hardware.device, further, base, spent)
+        names = self.parts.step.names
+        return Meter(self.processes, self.hardware.device, names, base, spent)
 
     def _begin_timing(self, untimed: int = 0) -> None:  # originals trained on before
         self.clock.enter("training")
@@ -262,7 +262,7 @@ class Loop:
                 "step": reading.step,
                 "epoch": (reading.step - 1) // self.parts.feed.steps,
                 "learning_rate": self._rate(reading.step),
-                **reading.interval.to_dict(),
+                **reading.interval,
                 "images_per_second": reading.images_per_second,
             }
         )
@@ -283,8 +283,8 @@ class Loop:
             "kind": "epoch",
             "step": self.step,
             "epoch": epoch,
-            **reading.epoch.to_dict(),
-            "images_per_second": reading.epoch.originals / max(seconds, 1e-9),
+            **reading.epoch,
+            "images_per_second": reading.originals / max(seconds, 1e-9),
             "epoch_seconds": seconds,
         }
         if last or (epoch + 1) % self.recipe.evaluate_every == 0:

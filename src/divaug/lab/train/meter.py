@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from torch import Tensor
 from divaug.lab.train.processes import Processes
 from divaug.lab.train.step import SUMS
 
-__all__ = ["KINDS", "Averages", "Clock", "Meter", "Reading", "Timestamp"]
+__all__ = ["KINDS", "Clock", "Meter", "Reading", "Timestamp"]
 
 #: Kinds of work. "start_up" is loading, building and compiling: all that comes before the first
 #: step of a start, and on compiled hardware that step too.
@@ -104,62 +104,35 @@ class Timestamp:
 
 
 @dataclass(frozen=True)
-class Averages:
-    """Means over some steps.
-
-    Args:
-        loss: cross-entropy of the trained images.
-        accuracy: share of them that was classified right, in training mode.
-        diversity: Variance Diversity of each original's trained views, in training mode; 0 with
-            one view.
-        originals: number of originals that the means are over.
-        further: means over originals that only some objectives have, by name.
-    """
-
-    loss: float
-    accuracy: float
-    diversity: float
-    originals: int
-    further: Mapping[str, float] = field(default_factory=dict)
-
-    @staticmethod
-    def of(sums: Sequence[float], further: Sequence[str] = ()) -> "Averages":
-        """Compute the means of a step's sums; `further` names those after `SUMS`."""
-        loss, correct, images, diversity, originals = sums[: len(SUMS)]
-        many, few = max(images, 1.0), max(originals, 1.0)
-        rest = zip(further, sums[len(SUMS) :], strict=True)
-        return Averages(
-            loss / many,
-            correct / many,
-            diversity / few,
-            int(originals),
-            {name: value / few for name, value in rest},
-        )
-
-    def to_dict(self) -> dict[str, float]:
-        """Return the means by name."""
-        means = {"loss": self.loss, "accuracy": self.accuracy, "diversity": self.diversity}
-        return means | dict(self.further)
-
-
-@dataclass(frozen=True)
 class Reading:
-    """Means until a step.
+    """Means until a step, by name.
+
+    Losses, accuracy and diversity are those of the training pass. Diversity is the Variance
+    Diversity of each original's trained views, 0 with one view.
 
     Args:
         step: number of the step.
         interval: means since the last reading.
         epoch: means since the epoch began.
+        originals: number of originals since the epoch began.
         images_per_second: originals of the interval over the device's time for them; NaN where
             none of its steps was timed.
         first_bad: the first step whose loss was not finite; None where all were.
     """
 
     step: int
-    interval: Averages
-    epoch: Averages
+    interval: dict[str, float]
+    epoch: dict[str, float]
+    originals: int
     images_per_second: float
     first_bad: int | None = None
+
+
+def _means(sums: Mapping[str, float]) -> dict[str, float]:
+    images, originals = max(sums["images"], 1.0), max(sums["originals"], 1.0)
+    means = {"loss": sums["loss"] / images, "accuracy": sums["correct"] / images}
+    rest = [name for name in sums if name not in SUMS]
+    return means | {name: sums[name] / originals for name in ("diversity", *rest)}
 
 
 class Meter:
@@ -170,7 +143,7 @@ class Meter:
     Args:
         processes: processes whose sums are added.
         device: device of the sums.
-        further: names of the sums that follow `SUMS`.
+        names: names of the sums.
         base: the sums at the last reading, from a checkpoint; None at the start of an epoch.
         spent: seconds of the device since that reading, from a checkpoint.
     """
@@ -179,12 +152,12 @@ class Meter:
         self,
         processes: Processes,
         device: torch.device,
-        further: Sequence[str] = (),
+        names: Sequence[str] = SUMS,
         base: Sequence[float] | None = None,
         spent: float = 0.0,
     ) -> None:
-        self._processes, self._device, self._further = processes, device, further
-        self.base = list(base) if base is not None else [0.0] * (len(SUMS) + len(further))
+        self._processes, self._device, self._names = processes, device, names
+        self.base = list(base) if base is not None else [0.0] * len(names)
         self._pending: tuple[int, Tensor, Timestamp] | None = None
         self._spent, self._untimed = spent, 0
         self._mark = Timestamp(device)
@@ -211,11 +184,19 @@ class Meter:
         self._pending = None
         timestamp.wait()
         *sums, bad = copy.tolist()
-        interval = [now - then for now, then in zip(sums, self.base, strict=True)]
+        differences = [now - then for now, then in zip(sums, self.base, strict=True)]
         self.base = sums
-        first_bad = int(bad) if math.isfinite(bad) else None
-        since, whole = (Averages.of(part, self._further) for part in (interval, sums))
-        return Reading(step, since, whole, self._speed(since.originals, timestamp), first_bad)
+        interval, epoch = (
+            dict(zip(self._names, part, strict=True)) for part in (differences, sums)
+        )
+        return Reading(
+            step,
+            _means(interval),
+            _means(epoch),
+            int(epoch["originals"]),
+            self._speed(int(interval["originals"]), timestamp),
+            int(bad) if math.isfinite(bad) else None,
+        )
 
     def seconds(self) -> float:
         """Return the device's time since the last reading; waits for the device."""

@@ -4,15 +4,14 @@ The step is the same for every objective with unlabelled images: UDA and FixMatc
 function.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from divaug._base import Augmenter
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.diversity import spread
 from divaug.expansion import expand
@@ -20,10 +19,9 @@ from divaug.lab.datasets import Dataset, order
 from divaug.lab.recipes import Recipe
 from divaug.lab.train.batches import Batch, Inputs
 from divaug.lab.train.data import Split
-from divaug.lab.train.device import Hardware
-from divaug.lab.train.optim import SGD, Average
+from divaug.lab.train.optim import Average
 from divaug.lab.train.processes import Processes, share_buffers
-from divaug.lab.train.step import SUMS, Counting
+from divaug.lab.train.step import SUMS, TrainingStep
 from divaug.objectives import OBJECTIVES, annealed_cross_entropy, annealing_threshold
 from divaug.policies import Identity
 from divaug.scoring import logits_of
@@ -201,44 +199,25 @@ def _check(unlabelled: Tensor, data: Dataset) -> None:
         raise ValueError("`unlabelled` holds no image; give at least one, or None for all.")
 
 
-@dataclass
-class SemiStep(Counting):
+@dataclass(kw_only=True)
+class SemiStep(TrainingStep):
     """One step: predict originals, augment, compare, backward, clip, update, average, count.
+
+    `augment` is the strong augmentation of unlabelled images.
 
     Args:
         gather: function from a feed's inputs to both batches.
-        augment: the strong augmentation of unlabelled images.
         weak: the default augmentation of labelled images and of originals, without Cutout.
-        network: the bare network, for its statistics.
-        forward: the network to call: itself, compiled, or wrapped for several processes.
-        optimizer: its optimiser.
         recipe: objective, weights, temperature, confidence and annealing.
-        hardware: precision and layout.
-        processes: the processes that share the work.
         average: average of the weights, evaluated in their place; None for none.
     """
 
+    names: ClassVar[tuple[str, ...]] = (*SUMS, *FURTHER)
+
     gather: Callable[[Inputs], MixedBatch]
-    augment: Augmenter
     weak: DefaultAugmentation
-    network: nn.Module
-    forward: Callable[[Tensor], object]
-    optimizer: SGD
     recipe: Recipe
-    hardware: Hardware
-    processes: Processes = Processes()
     average: Average | None = None
-
-    def __post_init__(self) -> None:
-        self._prepare(self.hardware.device, len(SUMS) + len(FURTHER))
-        loss = OBJECTIVES[self.recipe.objective].unlabelled
-        assert loss is not None
-        self._unlabelled_loss = loss
-
-    @property
-    def further(self) -> tuple[str, ...]:
-        """Names of the sums beyond those of every step."""
-        return FURTHER
 
     @property
     def evaluated(self) -> nn.Module:
@@ -258,9 +237,9 @@ class SemiStep(Counting):
         given, original, augmented = self.predict(labelled, originals, views)
         supervised = self._supervised(given, batch.labelled.labels)
         recipe, apart = self.recipe, augmented.view(len(original), self.augment.views, -1)
-        unlabelled, mask = self._unlabelled_loss(
-            original, apart, recipe.temperature, recipe.confidence
-        )
+        unlabelled_loss = OBJECTIVES[recipe.objective].unlabelled
+        assert unlabelled_loss is not None
+        unlabelled, mask = unlabelled_loss(original, apart, recipe.temperature, recipe.confidence)
         loss = supervised + recipe.unlabelled_weight * unlabelled
         loss.backward()
         self.optimizer.step()
@@ -335,7 +314,3 @@ class SemiStep(Counting):
         number, many = torch.full_like(loss, images), torch.full_like(loss, originals)
         base = [loss * images, correct, number, diversity, many]
         self._add([*base, supervised * many, unlabelled * many, mask.sum()], loss)
-
-    def further_tensors(self) -> Mapping[str, Tensor]:
-        """Return the average's tensors by name."""
-        return {} if self.average is None else self.average.network.state_dict()

@@ -1,9 +1,10 @@
 """The training step, a function of tensors on the device, and its replay as one CUDA graph."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -17,54 +18,51 @@ from divaug.lab.train.optim import SGD
 from divaug.lab.train.processes import Processes, share_buffers
 from divaug.scoring import logits_of
 
-__all__ = ["SUMS", "Counting", "GraphedStep", "Step", "TrainingStep", "run_of", "state_of"]
+__all__ = ["SUMS", "GraphedStep", "Step", "TrainingStep", "run_of", "state_of"]
 
 #: The sums of a step: loss over images, right answers, images, diversity over originals,
 #: originals.
 SUMS = ("loss", "correct", "images", "diversity", "originals")
 
 
-class TrainingStep(Protocol):
-    """A step of any objective, as the loop, the graph and the checkpoint use it."""
+@dataclass(kw_only=True)
+class TrainingStep(ABC):
+    """A step of any objective, with its counters: tensors on the device.
+
+    Args:
+        augment: the augmenter.
+        network: the bare network, for its statistics.
+        forward: the network to call: itself, compiled, or wrapped for several processes.
+        optimizer: its optimiser.
+        hardware: precision and layout.
+        processes: the processes that share the work.
+    """
+
+    #: Names of the sums; those after `SUMS` are divided by the number of originals.
+    names: ClassVar[tuple[str, ...]] = SUMS
 
     augment: Augmenter
     network: nn.Module
+    forward: Callable[[Tensor], object]
     optimizer: SGD
     hardware: Hardware
-    epoch: Tensor
-    sums: Tensor
-    first_bad: Tensor
+    processes: Processes = Processes()
 
-    @property
-    def further(self) -> tuple[str, ...]:
-        """Names of the sums that follow `SUMS`, each to be divided by the number of originals."""
+    def __post_init__(self) -> None:
+        device = self.hardware.device
+        self.epoch = torch.zeros((), dtype=torch.int64, device=device)
+        self.sums = torch.zeros(len(self.names), dtype=torch.float64, device=device)
+        # The first step, counted from 1, whose loss was not finite; infinite while there is none.
+        self.first_bad = torch.full((), math.inf, dtype=torch.float64, device=device)
+
+    @abstractmethod
+    def __call__(self, inputs: Inputs) -> None:
+        """Train on one batch."""
 
     @property
     def evaluated(self) -> nn.Module:
         """The network that is evaluated and kept as the run's result."""
-
-    def __call__(self, inputs: Inputs) -> None:
-        """Train on one batch."""
-
-    def further_tensors(self) -> Mapping[str, Tensor]:
-        """Return the tensors that a step changes beside network, optimiser and sums, by name."""
-
-    def begin_epoch(self, epoch: int) -> None:
-        """Reset the counters."""
-
-
-class Counting:
-    """Counters of a step of any objective, tensors on the device."""
-
-    augment: Augmenter
-    optimizer: SGD
-
-    def _prepare(self, device: torch.device, sums: int) -> None:
-        """Make the counters, with so many sums."""
-        self.epoch = torch.zeros((), dtype=torch.int64, device=device)
-        self.sums = torch.zeros(sums, dtype=torch.float64, device=device)
-        # The first step, counted from 1, whose loss was not finite; infinite while there is none.
-        self.first_bad = torch.full((), math.inf, dtype=torch.float64, device=device)
+        return self.network
 
     def begin_epoch(self, epoch: int) -> None:
         """Reset the counters."""
@@ -80,50 +78,21 @@ class Counting:
         self.first_bad.copy_(torch.minimum(self.first_bad, bad))
 
 
-@dataclass
-class Step(Counting):
+@dataclass(kw_only=True)
+class Step(TrainingStep):
     """One step of training: gather, augment, forward, backward, clip, update, count.
 
     Args:
         gather: function from a feed's inputs to a batch.
-        augment: the augmenter.
-        network: the bare network, for its statistics.
-        forward: the network to call: itself, compiled, or wrapped for several processes.
-        optimizer: its optimiser.
-        hardware: precision and layout.
-        processes: the processes that share the work.
     """
 
     gather: Callable[[Inputs], Batch]
-    augment: Augmenter
-    network: nn.Module
-    forward: Callable[[Tensor], object]
-    optimizer: SGD
-    hardware: Hardware
-    processes: Processes = Processes()
-
-    def __post_init__(self) -> None:
-        self._prepare(self.hardware.device, len(SUMS))
-
-    @property
-    def further(self) -> tuple[str, ...]:
-        """No sums but `SUMS`."""
-        return ()
-
-    @property
-    def evaluated(self) -> nn.Module:
-        """The network that is trained."""
-        return self.network
-
-    def further_tensors(self) -> Mapping[str, Tensor]:
-        """Return none."""
-        return {}
 
     def __call__(self, inputs: Inputs) -> None:
         """Train on one batch."""
         share_buffers(self.network, self.processes)
         batch = self.gather(inputs)
-        # The network scores in one autocast region and trained in another: see `autocast`.
+        # The network scores in one autocast region and trains in another: see `autocast`.
         with self.hardware.autocast():
             images, labels = self.augment(
                 batch.images, batch.labels, index=batch.indices, epoch=self.epoch
@@ -212,6 +181,7 @@ def _warm_up(step: TrainingStep, inputs: Inputs, aside: torch.cuda.Stream) -> No
 def state_of(step: TrainingStep) -> list[Tensor]:
     """Return every tensor that a step changes, but for the augmenter's own."""
     optimizer = step.optimizer
+    average = [] if step.evaluated is step.network else step.evaluated.state_dict().values()
     return [
         *step.network.parameters(),
         *step.network.buffers(),
@@ -220,7 +190,7 @@ def state_of(step: TrainingStep) -> list[Tensor]:
         step.epoch,
         step.sums,
         step.first_bad,
-        *step.further_tensors().values(),
+        *average,
     ]
 
 
