@@ -140,15 +140,17 @@ def test_everything_is_synced_before_it_gets_its_name(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "other", [("wide-resnet-28-2", 10, 1), ("tiny-resnet-8", 4, 1), ("tiny-resnet-8", 10, 3)]
+    ("other", "message"),
+    [
+        (("wide-resnet-28-2", 10, 1), "Missing key.*"),
+        (("tiny-resnet-8", 4, 1), "size mismatch for fc.weight"),
+        (("tiny-resnet-8", 10, 3), "size mismatch for stem.weight"),
+    ],
 )
-def test_another_networks_checkpoint_is_refused(other):
+def test_another_networks_checkpoint_is_refused(other, message):
     tensors = models.build("tiny-resnet-8", 10, 1).state_dict()
-    network = models.build(*other)
-    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    with pytest.raises(ValueError, match=r"here belongs to another network: .*'"):
-        checkpoint.load_network(network, tensors, "here")
-    assert all(torch.equal(before[n], t) for n, t in network.state_dict().items())
+    with pytest.raises(ValueError, match=f"^here belongs to another network: {message}"):
+        checkpoint.load_network(models.build(*other), tensors, "here")
 
 
 @pytest.mark.parametrize("key", ["sha256", "step", "info"])

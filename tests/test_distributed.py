@@ -263,12 +263,6 @@ def test_threads_that_need_the_interpreter_get_it_before_the_group_is_destroyed(
     assert seen == [False, True]
 
 
-def test_one_process_joins_nobody():
-    with joined(Processes(), torch.device("cpu")):
-        assert not torch.distributed.is_initialized()
-        assert not Processes().any(False, torch.device("cpu"))
-
-
 SEMI = """
 import sys, torch
 sys.path.insert(0, {root!r})

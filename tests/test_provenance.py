@@ -18,12 +18,9 @@ from divaug.lab.datasets import (
     image_files,
     partners,
 )
-from divaug.lab.examine import examine_run
 from divaug.lab.measure import measure, measure_run
 from divaug.lab.methods import Settings
 from divaug.lab.models import build
-from divaug.lab.report.choosing import choose_candidates
-from divaug.lab.report.reading import read_run
 from divaug.lab.train import Hardware, train
 from divaug.lab.train.batches import STREAMED_SIZE
 from divaug.lab.train.console import Silent
@@ -200,20 +197,6 @@ def test_other_data_is_normalised_as_the_networks_own_was(made, darker, capsys):
     assert clean[0].clean_accuracy == clean[1].clean_accuracy
 
 
-USES = {
-    "measure": lambda folder, data: measure_run(folder, data=data, device="cpu")["default"],
-    "examine": lambda folder, data: examine_run(folder, data=data, device="cpu"),
-    "report": lambda folder, data: choose_candidates(read_run(folder), data).choice.probs.tolist(),
-}
-
-
-@pytest.mark.parametrize("use", USES)
-def test_what_other_data_says_of_its_own_mean_counts_for_nothing(made, use):
-    data = load_data(toy_recipe(), made[2])
-    elsewhere = replace(data, mean=(0.9,), std=(0.05,))
-    assert USES[use](made[0], data) == USES[use](made[0], elsewhere)
-
-
 def test_a_run_on_a_part_takes_other_data_whole(made, capsys, tmp_path):
     """Of its own data it takes its part; other data may have fewer images than that."""
     _, own, other, fewer = made
@@ -301,20 +284,6 @@ def test_any_folder_of_images_is_trained_evaluated_measured_and_shown(photos, tm
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Classes from the top: cat, dog." in page
     assert "No picture" not in page
-
-
-def test_a_folder_with_a_test_part_of_its_own_holds_nothing_else_out(tmp_path, capsys):
-    write_images(tmp_path / "photos" / "train", {"a": 4, "b": 4})
-    write_images(tmp_path / "photos" / "val", {"a": 2, "b": 1})
-    out, words = tmp_path / "run", ("--set", "epochs=1", "--set", "batch_size=4")
-    words = (*words, "--set", "num_workers=0", "--set", "train_images=6", "--device", "cpu")
-    code, log, _ = call(
-        capsys, "train", "demo-default", "--data", tmp_path / "photos", "--out", out, *words
-    )
-    assert code == 0
-    assert "(6 training and 3 test images, 2 classes" in log.splitlines()[0]
-    assert "held out" not in log
-    assert read_data_record(out).held_out == 0.0
 
 
 def test_streamed_images_measure_as_the_same_images_in_memory(photos):

@@ -306,15 +306,6 @@ def test_what_is_no_recipe_and_no_folder_is_named(recipe, out, message):
         run(recipe, out)
 
 
-def test_a_finished_run_can_be_resumed_to_its_result(tmp_path):
-    recipe = toy_recipe()
-    first = run(recipe, tmp_path / "run")
-    again = run(recipe, tmp_path / "run", resume=True)
-    assert again.finished
-    assert again.test == first.test
-    assert again.step == first.step
-
-
 def test_resuming_with_a_cut_checkpoint_takes_the_one_before_and_says_so(tmp_path):
     recipe = toy_recipe()
     whole = run(recipe, tmp_path / "run")

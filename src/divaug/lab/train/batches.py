@@ -20,7 +20,6 @@ __all__ = [
     "STREAMED_SIZE",
     "Batch",
     "Epochs",
-    "Feed",
     "InMemory",
     "Inputs",
     "OnDisk",
@@ -58,13 +57,6 @@ class Epochs(Protocol):
 
     def epoch(self, epoch: int, start: int) -> Iterator[Inputs]:
         """Yield the inputs of each step of an epoch, from `start` on."""
-
-
-class Feed(Epochs, Protocol):
-    """Batches of labelled training images, epoch by epoch."""
-
-    def gather(self, inputs: Inputs) -> Batch:
-        """Make a batch, by operations on the device alone."""
 
 
 def _steps(num_images: int, recipe: Recipe) -> int:

@@ -15,7 +15,7 @@ from divaug.lab import methods, models
 from divaug.lab.datasets import Dataset, ImageFiles, plain_name
 from divaug.lab.methods import Settings
 from divaug.lab.recipes import Recipe
-from divaug.lab.train.batches import Epochs, Feed, Part, Resident, Streamed, parts_in_order
+from divaug.lab.train.batches import Epochs, Part, Resident, Streamed, parts_in_order
 from divaug.lab.train.data import Split, default_of, draw_split, fingerprint
 from divaug.lab.train.device import Hardware
 from divaug.lab.train.evaluation import CHUNK_SIZE
@@ -167,7 +167,7 @@ def _semi_supervised(
 
 def _feed(
     recipe: Recipe, data: Dataset | ImageFiles, hardware: Hardware, processes: Processes
-) -> Feed:
+) -> Resident | Streamed:
     device = hardware.device
     if isinstance(data, ImageFiles):
         return Streamed(data, recipe, processes, device)

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -215,23 +216,11 @@ def load_network(network: nn.Module, tensors: Mapping[str, Tensor], source: str)
     Raises:
         ValueError: the tensors belong to another network.
     """
-    own = network.state_dict()
-    missing, extra = own.keys() - tensors.keys(), tensors.keys() - own.keys()
-    if missing or extra:
-        odd = sorted(missing or extra)[0]
-        raise ValueError(
-            f"{source} belongs to another network: {len(missing)} tensors are missing and "
-            f"{len(extra)} are unknown, for example {odd!r}."
-        )
-    for name, tensor in own.items():
-        if tensor.shape != tensors[name].shape:
-            raise ValueError(
-                f"{source} belongs to another network: {name!r} has shape "
-                f"{tuple(tensors[name].shape)}, and this network's {tuple(tensor.shape)}."
-            )
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(tensors[name])
+    try:
+        network.load_state_dict(dict(tensors))
+    except RuntimeError as error:
+        reason = shorten(str(error).splitlines()[1], 120, placeholder=" …")
+        raise ValueError(f"{source} belongs to another network: {reason}") from None
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,6 @@ from divaug.lab.train.device import Hardware
 from divaug.lab.train.processes import Processes
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from torch.utils.tensorboard import SummaryWriter
 
 __all__ = [
@@ -190,12 +188,7 @@ class RunFolder:
     def __enter__(self) -> "RunFolder":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: "TracebackType | None",
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._curves is not None:
             self._curves.close()
         self._lock.release(force=True)

@@ -4,7 +4,7 @@ import signal
 import threading
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, NoReturn
 
 from divaug.lab.recipes import Recipe
@@ -54,16 +54,8 @@ class RunResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `result.json`."""
-        return {
-            "finished": self.finished,
-            "signal": self.signal,
-            "step": self.step,
-            "test": asdict(self.test) if self.test else None,
-            "diversity": self.diversity,
-            "seconds": self.seconds,
-            "time": self.time,
-            "checkpoint": self.checkpoint.name if self.checkpoint else None,
-        }
+        content = {n: v for n, v in asdict(self).items() if n not in ("folder", "recipe")}
+        return content | {"checkpoint": self.checkpoint.name if self.checkpoint else None}
 
 
 class Interruption:
@@ -90,12 +82,7 @@ class Interruption:
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, self._note)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._restore()
 
     def _restore(self) -> None:
