@@ -72,8 +72,7 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         # A full disk is noticed while writing, and then the system names no file.
-        reason = error.strerror or str(error)
-        raise WriteError(f"cannot write {error.filename or path}: {reason}.") from error
+        raise WriteError(f"cannot write {path}: {error.strerror or error}.") from error
 
 
 def replace_text(path: Path, text: str) -> None:
