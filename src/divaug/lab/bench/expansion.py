@@ -33,7 +33,7 @@ CASES = (
 LARGE_SIDE = 129
 # Side → images of a batch of the alternatives.
 RIVAL_IMAGES = {32: 256, 224: 64}
-#: What a training step on small images asks of the kernels; see `verify`.
+#: Shapes of the kernels' work in a training step on small images; see `verify`.
 STEP_SHAPES = ((64, 32, torch.bfloat16, True),)
 Shape: TypeAlias = tuple[int, int, torch.dtype, bool]
 # Number of images, their side, the seed.

@@ -204,7 +204,7 @@ def _rows(case: dict[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def operation_table(result: dict[str, Any]) -> Table:
-    """How many times faster than Pillow's loop each operation is, alone, on one core each."""
+    """Time of Pillow's loop over ours for each operation alone, on one core each."""
     ways = [(case, way) for case in result["cases"] for way in ("pillow", "pillow_only")]
 
     def ratio(case: dict[str, Any], way: str, name: str) -> str:
@@ -220,7 +220,7 @@ def operation_table(result: dict[str, Any]) -> Table:
 
 
 def _losses(result: dict[str, Any]) -> str:
-    """Where Pillow's loop is the faster one, conversions left out and on one core each."""
+    """Name the work that Pillow's loop does faster, conversions left out, on one core each."""
     lost = []
     for case in result["cases"]:
         names = [name for name, seconds in case["operations"].items() if _is_lost(seconds)]

@@ -83,7 +83,7 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 def _usage(error: Exception) -> str:
-    """What is wrong, and which help to read."""
+    """Describe a wrong word, and name the help to read."""
     text = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
     command = getattr(getattr(error, "ctx", None), "command_path", "divaug")
     return f"{text.rstrip('.')}; see {command} --help"

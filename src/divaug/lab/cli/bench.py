@@ -30,7 +30,7 @@ def _bench(context: typer.Context) -> None:
 
 @app.command("operations", cls=Command, short_help="Operations against Pillow and torchvision.")
 def operations(json: Json = None, threads: Threads = 0, repeats: Repeats = 7) -> None:
-    """Batched operations against a Pillow loop and torchvision image by image."""
+    """Time batched operations against a Pillow loop and torchvision image by image."""
     from divaug.lab.bench import harness
     from divaug.lab.bench import operations as benchmark
 
@@ -52,7 +52,7 @@ def select(
         typer.Option(help="The CPU against scikit-learn, or the kernel on a GPU."),
     ] = "cpu",
 ) -> None:
-    """Batched selection against a loop over scikit-learn; the methods against the optimum."""
+    """Time batched selection against a loop over scikit-learn; compare with the optimum."""
     from divaug.lab.bench import harness
     from divaug.lab.bench import selection as benchmark
 
@@ -73,7 +73,7 @@ def expand(
     json: Json = None,
     rivals: Annotated[bool, typer.Option(help="Time torchvision, Kornia and Pillow too.")] = True,
 ) -> None:
-    """Expansion on a GPU against the roofline, and against torchvision, Kornia and Pillow."""
+    """Time expansion on a GPU against the roofline, torchvision, Kornia and Pillow."""
     from divaug.lab.bench import expansion as benchmark
 
     prepare_file(json)
@@ -104,7 +104,7 @@ def step(
         typer.Option(help="uda or fixmatch: its own recipe, against the network passes alone."),
     ] = None,
 ) -> None:
-    """The training step of recipes and its parts, each relative to the first recipe's."""
+    """Time the training step of recipes and its parts, relative to the first recipe's."""
     from divaug.lab import recipes
     from divaug.lab.bench import step as benchmark
 

@@ -72,7 +72,7 @@ class RunRecord:
         return [(step / steps, float(rate)) for step, rate in pairs]
 
     def kept(self, kind: str) -> pd.DataFrame:
-        """What the augmenter kept of each operation, a row for each epoch.
+        """Numbers of the kept sub-policies by operation, a row for each epoch.
 
         Args:
             kind: "operations" for how often a kept sub-policy applied it, "drawn" for how often one
