@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from typer.testing import CliRunner
 
-from divaug.diversity import upper_bound
+from divaug._diversity import upper_bound
 from divaug.lab import methods as augmenters
 from divaug.lab import models
 from divaug.lab.cli import app

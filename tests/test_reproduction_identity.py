@@ -5,9 +5,6 @@ from dataclasses import fields, replace
 
 import pytest
 import torch
-
-from divaug.lab.bench.random_data import random_data
-from divaug.lab.recipes import Recipe, recipe
 from divaug.lab.reproduce.identity import (
     cell_hash,
     cost_hash,
@@ -17,6 +14,9 @@ from divaug.lab.reproduce.identity import (
     run_hash,
     step_hash,
 )
+
+from divaug.lab.bench.step import random_data
+from divaug.lab.recipes import Recipe, recipe
 from divaug.lab.reproduce.options import (
     DEMO_ROW,
     PAPER_ROW,

@@ -14,7 +14,7 @@ from divaug.lab.figures.candidates import draw_candidates
 from divaug.lab.figures.canvas import Page, save_picture, to_picture
 from divaug.lab.figures.scene import DAY, scene
 from divaug.lab.report import read_run
-from divaug.lab.report.choosing import choose_candidates
+from divaug.lab.report.page import choose_candidates
 from divaug.lab.train import train
 from divaug.lab.train.console import Silent
 

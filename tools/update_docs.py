@@ -13,23 +13,17 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
-from divaug.lab.bench import (
-    expansion,
-    operations_tables,
-    selection,
-    selection_device,
-    semi_step,
-    step,
-)
-from divaug.lab.bench.harness import read_result
-from divaug.lab.listing import magnitude_table
 from divaug.lab.report.table import to_markdown
-from divaug.lab.reproduce import TARGETS, Options, read_store
 from divaug.lab.reproduce.durations import durations_sheet
-from divaug.lab.reproduce.options import PAPER_ROW
 from divaug.lab.reproduce.store import Store
 from divaug.lab.reproduce.targets.supervised import brief_sheet
 from divaug.lab.reproduce.writing import NOTHING, body
+
+from divaug.lab.bench import expansion, operations, selection, step
+from divaug.lab.bench.harness import read_result
+from divaug.lab.cli.operations import magnitude_table
+from divaug.lab.reproduce import TARGETS, Options, read_store
+from divaug.lab.reproduce.options import PAPER_ROW
 from divaug.lab.tables import Table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,20 +66,20 @@ def _durations() -> str:
 
 #: Name of a part → its text.
 PARTS: dict[str, Callable[[], str]] = {
-    "bench-operations": lambda: _measured("operations", operations_tables.table),
-    "bench-each-operation": lambda: _measured("operations", operations_tables.operation_table),
-    "bench-operations-intel": lambda: _measured("operations", operations_tables.table, "-intel"),
+    "bench-operations": lambda: _measured("operations", operations.table),
+    "bench-each-operation": lambda: _measured("operations", operations.operation_table),
+    "bench-operations-intel": lambda: _measured("operations", operations.table, "-intel"),
     "bench-each-operation-intel": lambda: _measured(
-        "operations", operations_tables.operation_table, "-intel"
+        "operations", operations.operation_table, "-intel"
     ),
     "bench-select": lambda: _measured("select", selection.table),
     "bench-select-intel": lambda: _measured("select", selection.table, "-intel"),
     "bench-expand": lambda: _measured("expand", expansion.table),
     "bench-rivals": lambda: _measured("expand", expansion.rivals_table),
-    "bench-select-device": lambda: _measured("select-device", selection_device.table),
+    "bench-select-device": lambda: _measured("select-device", selection.device_table),
     "bench-step": lambda: _measured("step", step.table),
     "bench-step-parts": lambda: _measured("step", step.parts_table),
-    "bench-semi-step": lambda: _measured("semi-step", semi_step.table),
+    "bench-semi-step": lambda: _measured("semi-step", step.semi_table),
     "select-quality": lambda: _measured("select", selection.quality_table),
     "magnitudes-paper": lambda: magnitude_table("paper").to_markdown(),
     "magnitudes-released": lambda: magnitude_table("released").to_markdown(),

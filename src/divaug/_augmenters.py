@@ -5,15 +5,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from divaug._base import Drawing, Expansion, repeat_labels
-from divaug.checks import check_whole
-from divaug.compilation import outside_graphs
+from divaug._base import Augmenter, Expansion, repeat_labels
+from divaug._checks import check_whole, outside_graphs
+from divaug._names import unknown_name
+from divaug._score import check_model, dtype_of, score
+from divaug._select import MAX_CANDIDATES, METHODS, select
+from divaug._subpolicies import SubPolicies
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.names import unknown_name
 from divaug.policies import Identity, Policy, Uniform
-from divaug.scoring import check_model, dtype_of, score
-from divaug.selection import MAX_CANDIDATES, METHODS, select
-from divaug.subpolicies import SubPolicies
 
 __all__ = ["DivAug", "Explanation", "Views"]
 
@@ -24,7 +23,7 @@ class Explanation:
 
     Args:
         candidates: `[B,E,C,H,W]`, finished.
-        subpolicies: `[B,E,K]`, what made them.
+        subpolicies: `[B,E,K]`, the draws behind them.
         probs: float32 `[B,E,D]`, the model's predictions.
         chosen: int64 `[B,S]`, the candidates kept, in the order of choice.
     """
@@ -35,28 +34,27 @@ class Explanation:
     chosen: Tensor
 
 
-class DivAug(Drawing):
-    """Augmentation that follows the model.
+class DivAug(Augmenter):
+    """Augmentation chosen by the model's predictions.
 
-    For each image it draws E sub-policies, asks the model for its predictions, keeps the S
-    candidates whose predictions lie far apart, and repeats the label S times. While it asks, no
-    other thread may use the model; see `score`.
+    Each image becomes E candidates. The model scores them, the S whose predictions lie far apart
+    are kept, and the label is repeated S times. While it scores, no other thread may use the model.
 
     Args:
-        model: the network being trained, or any other; returns logits.
-        num_candidates: E, how many candidates are made of each image; at most 64.
-        num_selected: S, how many of them are kept; at most E.
-        policy: what sub-policies are drawn from; None for the universal set.
+        model: the network being trained, or another one; must return logits.
+        num_candidates: E, candidates of each image; at most 64.
+        num_selected: S, candidates kept; at most E.
+        policy: distribution of sub-policies; None for the universal set.
         default: the default augmentation; None for bytes scaled to [0, 1].
-        method: the rule of selection, see `select`.
-        seed: decides every draw, together with the step and the samples' numbers.
+        method: rule of selection, see `select`.
+        seed: determines every draw, with the step and the samples' indices.
         pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from, row i the sample of
             number i, which is not paired with itself; None for the batch. Give it when several
             processes share the work, so that partners do not depend on the batch.
-        dtype: of the images, those that the model is asked about and those returned; None for the
-            model's. Put a teacher of lower precision into a module whose forward converts them.
+        dtype: of the images, scored and returned; None for the model's. Wrap a teacher of lower
+            precision in a module whose forward converts them.
         channels_last: whether to return images with their channels last.
-        chunk_size: most candidates scored in one forward pass.
+        chunk_size: maximum number of candidates in one forward pass.
         backend: "torch" or "triton" to force one; None to choose.
 
     Example:
@@ -141,20 +139,7 @@ class DivAug(Drawing):
         index: Tensor | None = None,
         epoch: int | Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Augment a batch.
-
-        Args:
-            images: uint8 `[B,C,H,W]`.
-            labels: hard `[B]`, soft `[B,D]`, or None; never changed, only repeated.
-            index: int64 `[B]`, the samples' numbers in their dataset: with it a sample's
-                augmentation depends neither on its place in the batch nor on the number of
-                processes.
-            epoch: for policies that follow a schedule.
-
-        Returns:
-            Images `[B·S,C,H,W]` and labels `[B·S,…]`, image-major: the S views of the first image,
-            then those of the second.
-        """
+        """Augment a batch; see `Augmenter.__call__`."""
         repeated = repeat_labels(labels, images, self.num_selected)
         scoring = METHODS[self.method].needs_probs
         candidates, subpolicies, probs, chosen = self._choose(images, index, epoch, scoring)
@@ -204,19 +189,18 @@ class DivAug(Drawing):
         return candidates, subpolicies, probs, chosen
 
 
-class Views(Drawing):
-    """One or more augmented views of every image, drawn from a policy without asking a model.
+class Views(Augmenter):
+    """One or more augmented views of every image, drawn from a policy without a model.
 
     Args:
-        policy: what sub-policies are drawn from; None for none, the default augmentation alone.
-        default: the default augmentation; None for bytes scaled to [0, 1].
+        policy: distribution of sub-policies; None for the default augmentation alone.
+        default: the default augmentation; see `DivAug`, also for the other arguments.
         num_views: views of each image.
-        seed: decides every draw, together with the step and the samples' numbers.
-        pool: uint8 `[N,C,H,W]` originals that SamplePairing draws from, row i the sample of
-            number i; None for the batch.
-        dtype: of the images returned; float32 unless given.
-        channels_last: whether to return images with their channels last.
-        backend: "torch" or "triton" to force one; None to choose.
+        seed: see `DivAug`.
+        pool: see `DivAug`.
+        dtype: of the images returned; None for float32.
+        channels_last: see `DivAug`.
+        backend: see `DivAug`.
 
     Example:
         >>> from divaug import default_augmentation, policies
@@ -267,7 +251,7 @@ class Views(Drawing):
         index: Tensor | None = None,
         epoch: int | Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Augment a batch; see `DivAug.__call__`."""
+        """Augment a batch; see `Augmenter.__call__`."""
         repeated = repeat_labels(labels, images, self.views)
         candidates, subpolicies = self._candidates(images, index, epoch, torch.float32)
         self._finish(images, subpolicies)
@@ -275,7 +259,7 @@ class Views(Drawing):
 
 
 def _counts(num_candidates: object, num_selected: object) -> tuple[int, int]:
-    """E and S, refused where they are none."""
+    """Return E and S after checking them."""
     E = check_whole("num_candidates", num_candidates, 1, MAX_CANDIDATES)
     S = check_whole("num_selected", num_selected, 1)
     if S > E:
@@ -287,7 +271,7 @@ def _counts(num_candidates: object, num_selected: object) -> tuple[int, int]:
 
 
 def _check_method(method: object, num_candidates: int, num_selected: int) -> None:
-    """Refuse what is no rule of selection, and one that would have too much to try."""
+    """Refuse an unknown rule of selection, and one with too many subsets to try."""
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(unknown_name("method", method, tuple(METHODS)))
     METHODS[method].check(num_candidates, num_selected)

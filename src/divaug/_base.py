@@ -1,76 +1,32 @@
 """The part that augmenters share: settings, the step, the record, and what the last call drew."""
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
-from divaug.checks import check_whole
-from divaug.compilation import outside_graphs
+from divaug._checks import check_whole, outside_graphs
+from divaug._expand import check_default, check_dtype, check_pool, expand
+from divaug._follow import follow
+from divaug._random import check_seed
+from divaug._record import Record, Sums
+from divaug._subpolicies import SubPolicies
 from divaug.default_augmentation import DefaultAugmentation, plain
-from divaug.expansion import check_default, check_dtype, check_pool, expand
-from divaug.following import follow
 from divaug.kernels import check_backend
 from divaug.operations.checks import check_images
 from divaug.policies import Policy
 from divaug.policies.base import check_policy
-from divaug.randomness import check_seed
-from divaug.records import Record, Sums
-from divaug.subpolicies import SubPolicies
 
-__all__ = ["Augmenter", "Drawing", "Expansion", "check_batch", "check_size", "repeat_labels"]
+__all__ = ["Augmenter", "Expansion", "check_size", "repeat_labels"]
 
 # Steps are counted in int64.
 _LAST_STEP = 2**63 - 1
-
-
-class Augmenter(Protocol):
-    """Interface of augmenters: callables from a batch to the images trained on.
-
-    An augmenter takes uint8 images `[B,C,H,W]` and their labels, with the samples' indices and the
-    epoch, and returns `views` finished images for each, image-major. `DivAug` is one; `Views`
-    serves every method that does not score. A training loop treats both alike.
-    """
-
-    @property
-    def views(self) -> int:
-        """Images out for each image in."""
-
-    def __call__(
-        self,
-        images: Tensor,
-        labels: Tensor | None = None,
-        *,
-        index: Tensor | None = None,
-        epoch: int | Tensor | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Images `[B·views,C,H,W]` and labels `[B·views,…]`, image-major."""
-
-    def follow(self, masks: Tensor, *, fill: float) -> Tensor:
-        """Masks `[B,…,H,W]` moved as the images of the last call: `[B·views,…]`."""
-
-    def record(self) -> Record:
-        """What was kept since the last reset."""
-
-    def reset_record(self) -> None:
-        """Start a new record."""
-
-    def record_state(self) -> dict[str, Any] | None:
-        """The record so far, as JSON can hold it; None before anything was augmented."""
-
-    def load_record_state(self, state: Mapping[str, Any] | None) -> None:
-        """Continue a record that `record_state` gave; None starts a new one."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue where `state_dict` was taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,23 +93,11 @@ def _scaled(channels: int) -> DefaultAugmentation:
     return plain((0.0,) * channels, (1.0,) * channels)
 
 
-@dataclass(frozen=True, eq=False)
-class _Last:
-    """The draws behind the views of the last call.
+class Augmenter(ABC):
+    """Interface and base of augmenters: callables from a batch to the images trained on.
 
-    Args:
-        subpolicies: `[B,E,K]`.
-        chosen: `[B,S]`, what was kept of them; None for all.
-        size: height and width of the images.
-    """
-
-    subpolicies: SubPolicies
-    chosen: Tensor | None
-    size: tuple[int, int]
-
-
-class Drawing:
-    """Base of `DivAug` and `Views`: candidates of one batch after the other, and a record of them.
+    `DivAug` is one; `Views` serves every method that does not score. A training loop treats both
+    alike.
 
     Args:
         expansion: the settings of the candidates; may be replaced between calls.
@@ -165,7 +109,37 @@ class Drawing:
         with torch.inference_mode(False):
             self.step = torch.zeros((), dtype=torch.int64, device="cpu")
         self._sums: Sums | None = None
-        self._last: _Last | None = None
+        # The sub-policies of the last call, what was kept of them, and the size of the images.
+        self._last: tuple[SubPolicies, Tensor | None, tuple[int, int]] | None = None
+
+    @property
+    @abstractmethod
+    def views(self) -> int:
+        """Images out for each image in."""
+
+    @abstractmethod
+    def __call__(
+        self,
+        images: Tensor,
+        labels: Tensor | None = None,
+        *,
+        index: Tensor | None = None,
+        epoch: int | Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Augment a batch.
+
+        Args:
+            images: uint8 `[B,C,H,W]`.
+            labels: hard `[B]`, soft `[B,D]`, or None; never changed, only repeated.
+            index: int64 `[B]`, the samples' numbers in their dataset: with it a sample's
+                augmentation depends neither on its place in the batch nor on the number of
+                processes.
+            epoch: for policies that follow a schedule.
+
+        Returns:
+            Images `[B·S,C,H,W]` and labels `[B·S,…]`, image-major: the S views of the first image,
+            then those of the second.
+        """
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_last": None}  # a copy has augmented nothing
@@ -186,7 +160,7 @@ class Drawing:
     ) -> tuple[Tensor, SubPolicies]:
         """Make the candidates of this step, `[B,E,C,H,W]`, and their sub-policies."""
         _check_process()
-        check_batch(images)
+        check_images(images)
         with torch.inference_mode(False):  # as when it is made
             self.step = self.step.to(images.device)
         return self.expansion.candidates(images, index, self.step, epoch, dtype)
@@ -211,16 +185,16 @@ class Drawing:
         sums.add(subpolicies, chosen)
         if probs is not None and chosen is not None:
             sums.add_diversity(probs, chosen)
-        self._last = _Last(subpolicies, chosen, (images.shape[2], images.shape[3]))
+        self._last = (subpolicies, chosen, (images.shape[2], images.shape[3]))
         self.step += 1
 
     def _sums_for(self, subpolicies: SubPolicies) -> Sums:
         """The totals, on the device of the sub-policies."""
         names = [operation.name for operation in subpolicies.operations]
-        if self._sums is None or (self._sums.empty and self._sums.names != names):
+        if self._sums is None:
             self._sums = Sums.zeros(names, subpolicies.device)
         self._sums.check_names(names)  # a record that was loaded may be of another policy
-        if self._sums.applied.device != subpolicies.device:
+        if self._sums.totals["images"].device != subpolicies.device:
             self._sums = self._sums.to(subpolicies.device)
         return self._sums
 
@@ -236,13 +210,12 @@ class Drawing:
         Returns:
             `[B·S,…]`, for S views of each image in their order; see `divaug.follow`.
         """
-        last = self._last
-        if last is None:
+        if self._last is None:
             raise ValueError("there is nothing to follow: augment the masks' images first.")
-        check_size(masks, last.size)
+        subpolicies, chosen, size = self._last
+        check_size(masks, size)
         backend = self.expansion.backend
-        moved = follow(masks, last.subpolicies, fill=fill, chosen=last.chosen, backend=backend)
-        return moved.flatten(0, 1)
+        return follow(masks, subpolicies, fill=fill, chosen=chosen, backend=backend).flatten(0, 1)
 
     def kept(self) -> SubPolicies:
         """The sub-policies `[B,S,K]` behind the S views of each image of the last call, in order.
@@ -250,17 +223,17 @@ class Drawing:
         They can be printed, saved, and applied again with `divaug.replay`, given the same `pool`.
         With `finished=True` it gives the views themselves.
         """
-        last = self._last
-        if last is None:
+        if self._last is None:
             raise ValueError("nothing was augmented yet: call the augmenter first.")
-        if last.chosen is None:
-            return last.subpolicies.clone()  # as below: a graph that is replayed writes to its own
-        row = torch.arange(len(last.chosen), device=last.chosen.device)[:, None]
-        return last.subpolicies[row, last.chosen]
+        subpolicies, chosen, _ = self._last
+        if chosen is None:
+            return subpolicies.clone()  # as below: a graph that is replayed writes to its own
+        row = torch.arange(len(chosen), device=chosen.device)[:, None]
+        return subpolicies[row, chosen]
 
     def record(self) -> Record:
         """What was kept since the last `reset_record`; waits for the device."""
-        if self._sums is None or not int(self._sums.images):
+        if self._sums is None or not int(self._sums.totals["images"]):
             raise ValueError("nothing was augmented yet: call the augmenter first.")
         return self._sums.to_record()
 
@@ -270,15 +243,15 @@ class Drawing:
             self._sums.reset()
 
     def record_state(self) -> dict[str, Any] | None:
-        """The record so far, as JSON can hold it; None before anything was augmented."""
+        """Return the record so far as JSON values; None before the first call."""
         return None if self._sums is None else self._sums.state()
 
     def load_record_state(self, state: Mapping[str, Any] | None) -> None:
-        """Continue a record that `record_state` gave; None starts a new one.
+        """Continue a record from `record_state`; None starts a new one.
 
         Raises:
-            ValueError: it is none, or it is of other operations; where nothing was augmented yet,
-                the first call says so.
+            ValueError: the state is no record, or one of other operations; before the first call of
+                the augmenter, that call raises it.
         """
         if state is None:
             self.reset_record()
@@ -289,7 +262,7 @@ class Drawing:
             self._sums.copy_(Sums.from_state(state))
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs to draw what the uninterrupted one would have."""
+        """Return the step and the seed, with which a resumed run draws as the uninterrupted one."""
         return {"step": int(self.step), "seed": self.expansion.seed}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -304,24 +277,16 @@ class Drawing:
 
 
 def _check_process() -> None:
-    """Refuse workers of a loader: their copies of the step, and of a model, are not the loop's."""
+    """Refuse a loader's workers: their copies of the step and the model are not the loop's."""
     if get_worker_info() is not None:
         raise RuntimeError(
-            "an augmenter was called in a worker of a DataLoader, where a copy of it counts steps "
-            "of its own and would draw the same in every epoch; call it where the model is "
-            "trained, on the loader's batches (divaug.adapters.AugmentedLoader does), or draw in "
-            "the worker with divaug.expand and a step that you give."
+            "an augmenter was called in a worker of a DataLoader, where its copy draws the same in "
+            "every epoch; call it on the loader's batches, as divaug.adapters.AugmentedLoader does."
         )
 
 
-def check_batch(images: object) -> None:
-    """Refuse what would fail before `expand`, which checks in full, is asked."""
-    if not isinstance(images, Tensor) or images.ndim != 4 or images.shape[1] not in (1, 3):
-        check_images(images)
-
-
 def check_size(masks: object, size: tuple[int, int]) -> None:
-    """Refuse masks of another size than their images had; whatever else is wrong is said later."""
+    """Refuse masks of another size than their images had."""
     if isinstance(masks, Tensor) and masks.ndim > 1 and tuple(masks.shape[-2:]) != size:
         raise ValueError(
             f"`masks` must have the size of their images, {size[0]} × {size[1]}, got "
@@ -333,29 +298,20 @@ def repeat_labels(labels: Tensor | None, images: Tensor, views: int) -> Tensor |
     """Each image's label `views` times, image-major; hard, soft or none, never changed."""
     if labels is None:
         return None
-    check_batch(images)
+    check_images(images)
     if not isinstance(labels, Tensor):
         raise TypeError(
-            f"`labels` must be a tensor [B] or [B,D], or None, got {type(labels).__name__}; "
-            "convert numbers with torch.as_tensor; for anything else give torch.arange(len(images))"
-            ", which comes back as the number of each view's image, or tell an adapter that there "
-            "are none, Fields(labels=None): it repeats whatever else a batch has."
+            f"`labels` must be a tensor [B] or [B,D], or None, got {type(labels).__name__}; for "
+            "anything but numbers give torch.arange(len(images)) and index by what comes back."
         )
-    if not labels.ndim:
+    if not labels.ndim or len(labels) != len(images):
         raise ValueError(
-            "`labels` must be [B] or [B,D], one entry per image, got a tensor of no axes; for a "
-            "single image pass labels[None]."
-        )
-    if len(labels) != len(images):
-        raise ValueError(
-            f"`labels` must have one entry per image, got {len(labels)} for {len(images)}."
+            f"`labels` must have one entry per image, got {tuple(labels.shape)} for {len(images)}."
         )
     if labels.ndim > 2 and labels.shape[-2:] == images.shape[-2:]:
         raise ValueError(
-            f"`labels` must be [B] or [B,D], got {tuple(labels.shape)}, of the images' size: masks "
-            "must move as their images do; leave them out, and then call "
-            "augment.follow(masks, fill=255), or name them to an adapter, each with its fill: "
-            'Fields(masks={"mask": 255}). If they are none, give torch.arange(len(images)), which '
-            "comes back as the number of each view's image."
+            f"`labels` must be [B] or [B,D], got {tuple(labels.shape)}, of the images' size; for "
+            "masks call augment.follow(masks, fill=255) afterwards, in an adapter give "
+            'Fields(masks={"mask": 255}).'
         )
     return labels.repeat_interleave(views, 0)

@@ -54,11 +54,11 @@ def untouched(model: nn.Module, device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode for the block; afterwards every module is in the mode it was in.
+    """Evaluate for the block; afterwards every module is in the mode it was in.
 
-    Some modules do work when they are told of a mode: they merge low-rank weights, make or drop a
-    table. They are told of both changes. What is left of that in their parameters and buffers, such
-    as the rounding of weights that were added and taken away again, is put back, from a copy.
+    Modules with a `train` of their own (which merges low-rank weights, or makes a table) get both
+    calls. Their parameters and buffers are restored from a copy: weights that were added and
+    subtracted again are rounded.
     """
     modes = [(module, module.training) for module in model.modules()]
     if not any(mode for _, mode in modes):
@@ -67,13 +67,13 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
     workers = [(module, mode) for module, mode in modes if _has_own(module, _TORCHS)]
     kept = _copies(module for module, _ in workers if _has_own(module, _HARMLESS))
     try:
-        _evaluate(model)
+        model.eval()
         for module, _ in modes:
             module.training = False  # also of one that does not pass it on
         yield
     finally:
         try:
-            # From outside inwards: to tell a module is to tell all that is inside of it.
+            # From outside inwards: a module passes its mode on to all within.
             for module, mode in workers:
                 if module.training != mode:
                     module.train(mode)
@@ -81,38 +81,27 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
             for module, mode in modes:
                 module.training = mode
             for tensor, before in kept:
-                tensor.data.copy_(before)  # past autograd: the values are those it knows
-
-
-def _evaluate(model: nn.Module) -> None:
-    try:
-        model.eval()
-    except NotImplementedError as error:  # what torch.export made
-        raise TypeError(
-            f"`model` must have an evaluation mode, and {type(model).__name__} has none: {error} "
-            "Of a module that was exported, give the one that it was made from."
-        ) from error
+                tensor.data.copy_(before)  # without autograd's notice: its values are these
 
 
 def _has_own(module: nn.Module, others: tuple[str, ...]) -> bool:
-    """Whether `train` or `eval` is somebody's own, and not of the places named."""
-    told = (module.train, module.eval)
-    return not all(str(getattr(each, "__module__", "")).startswith(others) for each in told)
+    """Return whether `train` or `eval` is defined elsewhere than in the named packages."""
+    both = (module.train, module.eval)
+    return not all(str(getattr(each, "__module__", "")).startswith(others) for each in both)
 
 
 def _copies(modules: Iterable[nn.Module]) -> list[tuple[Tensor, Tensor]]:
-    """Parameters and buffers, each once, with a copy; those without a shape yet hold nothing."""
+    """Copy parameters and buffers, each once; those without a shape yet hold nothing."""
     tensors = {id(t): t for module in modules for t in (*module.parameters(), *module.buffers())}
     return [(t, t.detach().clone()) for t in tensors.values() if not is_lazy(t)]
 
 
 @contextmanager
 def _keeping_buffers(model: nn.Module) -> Iterator[None]:
-    """Put back the buffers that a model changes although it evaluates.
+    """Restore the buffers that a model changes while it evaluates.
 
-    Torch's own layers and ours change none then, so a model that is made of them alone is left
-    alone. Others may do what they like, also with the layers within: the observers of
-    quantisation-aware training, whatever counts images, a BatchNorm that never evaluates.
+    A model of torch's own layers and ours changes none and is not copied. Others may: observers of
+    quantisation-aware training, counters of images, a BatchNorm that never evaluates.
     """
     modules = list(getattr(model, "_orig_mod", model).modules())  # compiled: the same buffers
     hooked = _global_forward_hooks or _global_forward_pre_hooks
@@ -120,7 +109,6 @@ def _keeping_buffers(model: nn.Module) -> Iterator[None]:
         yield
         return
     tables = [(module, dict(module._buffers.items())) for module in modules]
-    passing = [module._non_persistent_buffers_set.copy() for module in modules]
     found = {id(each): each for _, table in tables for each in table.values() if each is not None}
     buffers = [each for each in found.values() if _can_be_written(each)]
     copies = [torch.empty_like(each) for each in buffers]
@@ -128,35 +116,20 @@ def _keeping_buffers(model: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        for (module, table), names in zip(tables, passing, strict=True):
-            _put_back(module, table, names)
+        for module, table in tables:
+            now = dict(module._buffers.items())
+            same = now.keys() == table.keys() and all(now[n] is each for n, each in table.items())
+            if not same and not isinstance(module, torch.jit.ScriptModule):
+                module._buffers.clear()
+                module._buffers.update(table)
         for buffer, before in zip(buffers, copies, strict=True):
             if buffer.shape != before.shape:
                 buffer.resize_(before.shape)
         _copy(buffers, copies)
 
 
-def _put_back(module: nn.Module, table: dict[str, Tensor | None], passing: set[str]) -> None:
-    """Give a module the same buffers again and no others, by name; some may be none so far."""
-    now = dict(module._buffers.items())
-    if len(now) == len(table) and all(now.get(name, now) is each for name, each in table.items()):
-        return
-    if isinstance(module, torch.jit.ScriptModule):  # it cannot gain or lose one
-        for name, each in table.items():
-            setattr(module, name, each)
-        return
-    for name in table:
-        module.__dict__.pop(name, None)
-    module._buffers.clear()
-    module._buffers.update(table)
-    module._non_persistent_buffers_set = passing
-
-
 def _copy(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
-    """Write all of them at once, of each kind: a network has hundreds.
-
-    Past autograd, which knows these values, and inference mode, which lets nobody write.
-    """
+    """Write all tensors of a kind at once, a network has hundreds, without autograd's notice."""
     kinds: dict[object, tuple[list[Tensor], list[Tensor]]] = {}
     for target, source in zip(targets, sources, strict=True):
         kind = (type(source), source.device, source.dtype)
@@ -168,20 +141,15 @@ def _copy(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
 
 
 def _can_be_written(tensor: Tensor) -> bool:
-    """Whether a model can have written to it.
-
-    Where entries share memory, as `expand` makes them, torch lets nobody write. Sparse ones are
-    replaced, and lazy ones are not there yet.
-    """
+    """Return whether a model can have written to a tensor: not lazy, sparse or expanded."""
     if is_lazy(tensor) or tensor.layout is not torch.strided:
         return False
-    return all(
-        stride or size < 2 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
-    )
+    sides = zip(tensor.shape, tensor.stride(), strict=True)
+    return all(stride or size < 2 for size, stride in sides)
 
 
 def _keeps_buffers(module: nn.Module) -> bool:
-    """Whether a module is known to change no buffer while it evaluates."""
+    """Return whether a module certainly changes no buffer while it evaluates."""
     hooked = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
     return type(module).__module__.startswith(_KNOWN) and not hooked
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from divaug.extras import require
+from divaug._names import require
 
 require("lightning", "divaug.adapters.lightning", "lightning")
 

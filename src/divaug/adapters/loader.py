@@ -17,7 +17,7 @@ __all__ = ["AugmentedLoader", "Numbered"]
 
 
 class AugmentedLoader:
-    """A loader whose batches are augmented when they are asked for, never ahead of time.
+    """A loader whose batches are augmented on request, never ahead of time.
 
     Candidates are scored with the weights of that very step, however far the workers of the
     loader beneath read ahead. Every other attribute is that of the loader beneath. Wrap what other

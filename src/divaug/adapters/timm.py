@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from divaug.extras import require
+from divaug._names import require
 
 require("timm", "divaug.adapters.timm", "timm")
 
@@ -77,7 +77,7 @@ def _check_loader(loader: PrefetchLoader) -> None:
             "`loader` mixes images while it collates them; leave out `collate_fn` and apply timm's "
             "Mixup to the augmented batches."
         )
-    if vars(loader)["random_erasing"] is not None:  # timm's own types say it never is
+    if vars(loader)["random_erasing"] is not None:  # timm's annotations rule it out
         raise ValueError(
             "`loader` erases parts of finished images, which would be lost here; leave out "
             "`re_prob`: Cutout is one of the sixteen operations and part of default augmentations."

@@ -5,7 +5,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from divaug.extras import require
+from divaug._names import require
 
 require("transformers", "divaug.adapters.transformers", "transformers")
 

@@ -17,17 +17,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from divaug.checks import check_whole
+from divaug._checks import check_whole
+from divaug._diversity import Mean, kept_by_chance, largest_diversity, variance_diversity
+from divaug._expand import expand
+from divaug._score import check_model, dtype_of, score
+from divaug._select import MAX_CANDIDATES, METHODS, select
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.diversity import Mean, kept_by_chance, largest_diversity, variance_diversity
-from divaug.expansion import expand
 from divaug.lab.datasets import Dataset, ImageFiles
 from divaug.lab.train.batches import parts_in_order
 from divaug.lab.train.device import Hardware
 from divaug.lab.train.run import Opened, open_run
 from divaug.policies import Uniform
-from divaug.scoring import check_model, dtype_of, score
-from divaug.selection import MAX_CANDIDATES, METHODS, select
 
 __all__ = [
     "BATCH",

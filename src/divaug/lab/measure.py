@@ -9,9 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from divaug._base import Augmenter
+from divaug._diversity import AffinityMeter, Mean, loss_diversity, variance_diversity
+from divaug._score import logits_of
+from divaug._select import MAX_CANDIDATES
 from divaug._untouched import untouched
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.diversity import AffinityMeter, Mean, loss_diversity, variance_diversity
 from divaug.lab.datasets import Dataset, ImageFiles
 from divaug.lab.methods import ASKING, SCHEDULES
 from divaug.lab.recipes import Recipe
@@ -20,8 +22,6 @@ from divaug.lab.train.build import build_augmenter
 from divaug.lab.train.device import Hardware
 from divaug.lab.train.evaluation import prepare
 from divaug.lab.train.run import open_run
-from divaug.scoring import logits_of
-from divaug.selection import MAX_CANDIDATES
 
 __all__ = ["Measurement", "measure", "measure_run", "measured_epochs"]
 

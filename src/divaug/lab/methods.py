@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from divaug import DivAug, Views
-from divaug._base import Augmenter, check_batch, check_size
+from divaug._base import Augmenter, check_size
+from divaug._names import unknown_name
 from divaug.default_augmentation import DefaultAugmentation, plain
 from divaug.lab.datasets import DATASETS
-from divaug.names import unknown_name
+from divaug.operations.checks import check_images
 from divaug.policies import (
     PBA,
     AutoAugment,
@@ -113,7 +114,7 @@ class _Centre(Views):
         epoch: int | Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Cut and normalise a batch."""
-        check_batch(images)
+        check_images(images)
         self._size = (images.shape[2], images.shape[3])
         middle = self._default.center_crop(images).contiguous()
         return super().__call__(middle, labels, index=index, epoch=epoch)

@@ -1,9 +1,13 @@
-"""A table of text: measured or listed once, printed as aligned text or as Markdown."""
+"""Tables: listed or measured once, written as aligned text, as Markdown or as CSV."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-__all__ = ["BEHIND", "Table"]
+__all__ = ["BEHIND", "Column", "Table", "duration", "table"]
 
 #: What opens to show where a table's numbers come from.
 BEHIND = "Runs, hardware, versions, commits and commands behind these numbers"
@@ -21,6 +25,9 @@ class Table:
         notes: sentences below the table.
         behind: a sentence on what its numbers come from, which is long and folded away where that
             can be; empty for none.
+        name: of its CSV file.
+        values: name of a column in CSV → its unrounded value, for each row; empty for a table that
+            is never written as CSV.
 
     Example:
         >>> print(Table(("name", "ms"), (("a", "1.5"), ("bc", "12.0")), numeric=(1,)).to_text())
@@ -36,6 +43,8 @@ class Table:
     numeric: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     behind: str = ""
+    name: str = ""
+    values: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -70,10 +79,123 @@ class Table:
 
     def to_markdown(self) -> str:
         """A Markdown table, its notes below it, what is behind it folded away."""
-        rule = ["--:" if i in self.numeric else "---" for i in range(len(self.columns))]
-        lines = ["| " + " | ".join(cells) + " |" for cells in (self.columns, rule, *self.rows)]
+        rule = tuple("--:" if i in self.numeric else "---" for i in range(len(self.columns)))
+        safe = [tuple(map(_safe, row)) for row in self.rows]
+        lines = ["| " + " | ".join(cells) + " |" for cells in (self.columns, rule, *safe)]
         foot = ["", " ".join(self.notes)] if self.notes else []
         if self.behind:
             head = f"<details><summary>{BEHIND}</summary>"
             foot += ["", head, "", self.behind, "", "</details>"]
         return "\n".join([*lines, *foot])
+
+    def to_csv(self) -> str:
+        """Comma-separated values, unrounded; a value of several numbers has several columns."""
+        out = io.StringIO()
+        writer = csv.DictWriter(
+            out, list(self.values[0]) if self.values else [], lineterminator="\n"
+        )
+        writer.writeheader()
+        writer.writerows(self.values)
+        return out.getvalue()
+
+
+def _safe(text: str) -> str:
+    """Text that cannot end its cell or become markup."""
+    escaped = "".join(f"\\{c}" if c in r"\`*_[]|!" else c for c in " ".join(text.split()))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    Example:
+        >>> duration(7.25), duration(75), duration(3 * 3600 + 120)
+        ('7.2 s', '1 min 15 s', '3 h 02 min')
+    """
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of values.
+
+    Args:
+        key: of its values, and its name in CSV.
+        name: what people read.
+        show: writes a value that exists; a format like "{:.2f}" or a function.
+        missing: stands for a value that does not exist.
+        numeric: whether it is aligned to the right.
+        ends: attributes of its values, each a column of CSV with this end of its name; empty for
+            values that are one number or text.
+        rare: whether people see it only where a row has a value.
+    """
+
+    key: str
+    name: str
+    show: Callable[[Any], str] | str = str
+    missing: str = "—"
+    numeric: bool = False
+    ends: tuple[str, ...] = ()
+    rare: bool = False
+
+    def rarely(self) -> "Column":
+        """The same column, for people to see only where there is something to see."""
+        return replace(self, rare=True)
+
+    def text(self, value: Any) -> str:
+        """A value as people read it."""
+        if isinstance(value, str):
+            return value  # also the reason why there is no number
+        if _nothing(value):
+            return self.missing
+        return self.show.format(value) if isinstance(self.show, str) else self.show(value)
+
+    def cells(self, value: Any) -> dict[str, Any]:
+        """Column of CSV → value, unrounded."""
+        if not self.ends:
+            return {self.key: "" if _nothing(value) else value}
+        # A mean over nothing has no value, but a number of runs: none.
+        empty = {"n": 0}
+        parts = {end: getattr(value, end, empty.get(end)) for end in self.ends}
+        return {f"{self.key}_{end}": "" if _nothing(v) else v for end, v in parts.items()}
+
+
+def _nothing(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def table(
+    name: str,
+    title: str,
+    columns: Iterable[Column],
+    rows: Iterable[Mapping[str, Any]],
+    notes: Iterable[str] = (),
+    behind: str = "",
+) -> Table:
+    """Make a table of values.
+
+    Args:
+        name: of its CSV file.
+        title: what it shows.
+        columns: in order.
+        rows: key of a column → value; a key that is missing has none.
+        notes: sentences below it; empty ones are left out.
+        behind: a sentence on what its numbers come from.
+    """
+    every, lines = list(columns), list(rows)
+    shown = [c for c in every if not c.rare or any(not _nothing(row.get(c.key)) for row in lines)]
+    return Table(
+        tuple(column.name for column in shown),
+        tuple(tuple(column.text(row.get(column.key)) for column in shown) for row in lines),
+        title,
+        tuple(i for i, column in enumerate(shown) if column.numeric),
+        tuple(note for note in notes if note),
+        behind,
+        name,
+        tuple({k: v for c in every for k, v in c.cells(row.get(c.key)).items()} for row in lines),
+    )

@@ -1,25 +1,7 @@
-"""Reproduction: the paper's tables and figures, each from one command and its records."""
+"""Reproduction: the jobs behind the paper's tables and figures, and their queue."""
 
 from divaug.lab.reproduce.options import Options
-from divaug.lab.reproduce.reproduction import (
-    Reproduced,
-    list_target,
-    redraw,
-    redraw_all,
-    reproduce,
-)
-from divaug.lab.reproduce.store import read_store
-from divaug.lab.reproduce.targets import TARGETS
-from divaug.lab.reproduce.work import Work
+from divaug.lab.reproduce.queue import Reproduced, list_target, reproduce
+from divaug.lab.reproduce.work import End, Work
 
-__all__ = [
-    "TARGETS",
-    "Options",
-    "Reproduced",
-    "Work",
-    "list_target",
-    "read_store",
-    "redraw",
-    "redraw_all",
-    "reproduce",
-]
+__all__ = ["End", "Options", "Reproduced", "Work", "list_target", "reproduce"]

@@ -1,36 +1,44 @@
-"""What part of the paper is reproduced, and how much it is shrunk."""
+"""Cells of the paper's tables: their recipes, and the hashes that say that work is done."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any
 
+from divaug._names import unknown_name
 from divaug.lab import recipes
 from divaug.lab.recipes import FAMILIES, LABELS, ROWS, Recipe
-from divaug.lab.reproduce.identity import NEUTRAL
-from divaug.lab.train.console import counted
-from divaug.names import unknown_name
+from divaug.lab.results.frame import NEUTRAL, TIMELESS, TRAIN_IMAGES, Selection
 
 __all__ = [
     "DEMO_ROW",
+    "ENGINE",
     "FEW_LABELS_ROWS",
     "PAPER_ROW",
     "ROW_NAMES",
-    "TRAIN_IMAGES",
     "Options",
+    "about",
+    "cost_hash",
+    "examination_hash",
+    "exists",
+    "measurement_hash",
     "recipe_of",
+    "run_hash",
+    "split_mark",
+    "step_hash",
 ]
 
 #: The row that most of the paper's figures are about.
 PAPER_ROW = "cifar10-wide-resnet-40-2"
 #: A row for a small machine: the data that ships with the project and a tiny network.
 DEMO_ROW = "fashion_mnist_small-tiny-resnet-8"
-# Datasets that are folders of images; runs in a list share their images in memory.
+# A folder of images is no dataset in memory, which runs of a list share.
 _IN_FILES = ("imagenet",)
 ROW_NAMES = (
     *(f"{row.dataset}-{row.model}" for row in ROWS if row.dataset not in _IN_FILES),
     DEMO_ROW,
 )
-
 # Rows with few labels for a small machine → their number of labels.
 _DEMO_LABELS = {f"fashion_mnist_small-uda-{labels}": labels for labels in (50, 100)}
 #: Rows of semi-supervised training: family and number of labels, those of the paper first.
@@ -38,56 +46,36 @@ FEW_LABELS_ROWS = (
     *(f"{family}-{labels}" for family in FAMILIES for labels in LABELS),
     *_DEMO_LABELS,
 )
+#: Raised when a change of the sources makes an old recipe give other numbers.
+ENGINE = 1
 
-#: Dataset → its training images; a scale is a share of them.
-TRAIN_IMAGES: Mapping[str, int] = MappingProxyType(
-    {
-        "cifar10": 50_000,
-        "cifar100": 50_000,
-        "svhn": 73_257,
-        "fashion_mnist_small": 3_000,
-    }
-)
-
-_ROW, _METHOD = "`rows` (--row)", "`methods` (--method)"
-# Field of a recipe that says which cell of a table a run belongs to → what decides it.
-_SAID_BY: Mapping[str, str] = MappingProxyType(
-    {
-        "name": f"{_ROW} and {_METHOD}",
-        "dataset": _ROW,
-        "model": _ROW,
-        "objective": _ROW,
-        "augmenter": _METHOD,
-        "seed": "`seeds` (--seeds), which counts from 0",
-    }
-)
+# Field of a recipe that says which cell of a table a run belongs to → the option that decides it.
+_SAID_BY: Mapping[str, str] = {
+    "name": "`--row` and `--method`",
+    "dataset": "`--row`",
+    "model": "`--row`",
+    "objective": "`--row`",
+    "augmenter": "`--method`",
+    "seed": "`--seeds`, which counts from 0",
+}
 
 
 @dataclass(frozen=True)
-class Options:
-    """Which cells of the paper's tables, and how large.
+class Options(Selection):
+    """The cells that are run, and how much they are shrunk; see `Selection`.
 
     Args:
-        rows: dataset and network, see `ROW_NAMES`, or family and labels, see `FEW_LABELS_ROWS`;
-            empty for the target's own.
-        methods: augmenters; empty for all of the target's.
-        seeds: how many, from 0.
-        epochs: instead of the paper's; None for those.
-        scale: share of the training images, above 0 and at most 1.
-        changes: fields of every recipe, as `field=value`; not those that say which cell it is.
+        seeds: number of seeds, from 0.
 
     Raises:
-        ValueError: an unknown row, a number out of range, or a change of what something else says.
+        ValueError: an unknown row, a number out of range, or a change of a field that another
+            option decides.
     """
 
-    rows: tuple[str, ...] = ()
-    methods: tuple[str, ...] = ()
     seeds: int = 1
-    epochs: int | None = None
-    scale: float = 1.0
-    changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for row in self.rows:
             if row.startswith(_IN_FILES):
                 raise ValueError(
@@ -98,48 +86,24 @@ class Options:
                 raise ValueError(unknown_name("row", row, ROW_NAMES + FEW_LABELS_ROWS))
         if self.seeds < 1:
             raise ValueError(f"`seeds` must be at least 1, got {self.seeds}.")
-        if self.epochs is not None and self.epochs < 1:
-            raise ValueError(f"`epochs` must be at least 1, got {self.epochs}.")
-        if not 0 < self.scale <= 1:
-            raise ValueError(f"`scale` must lie above 0 and be at most 1, got {self.scale}.")
-        self._check_changes()
-
-    def _check_changes(self) -> None:
-        """Refuse changes of what says which cell a run belongs to, and of what is said twice."""
         taken = dict(_SAID_BY)
         if self.epochs is not None:
-            taken["epochs"] = "`epochs` (--epochs), which is given too"
+            taken["epochs"] = "`--epochs`, which is given too"
         if len(self.rows) != 1:  # several numbers of labels would become one
-            taken["labels"] = f"{_ROW}; name one row to change it there"
+            taken["labels"] = "`--row`; name one row to change it there"
         if self.scale < 1:
-            taken["train_images"] = "`scale` (--scale), which is given too"
+            taken["train_images"] = "`--scale`, which is given too"
         for change in self.changes:
-            field = change.split("=")[0].strip()
-            if field in taken:
+            name = change.partition("=")[0].strip()
+            if name in taken:
                 raise ValueError(
-                    f"`changes` (--set) must leave {field!r} alone, got {change!r}; it is said by "
-                    f"{taken[field]}."
+                    f"`changes` (--set) must leave {name!r} alone, got {change!r}; "
+                    f"{taken[name]} decides it."
                 )
-
-    @property
-    def shrunk(self) -> str:
-        """In words, how these runs differ from the paper's; empty where they do not.
-
-        Example:
-            >>> Options(epochs=1, changes=("checkpoint_every=25", "weight_decay=0")).shrunk
-            '1 epoch, weight_decay=0'
-        """
-        parts = []
-        if self.epochs is not None:
-            parts.append(counted(self.epochs, "epoch"))
-        if self.scale < 1:
-            parts.append(f"{self.scale:g} of the training images")
-        parts += [one for one in self.changes if one.split("=")[0].strip() not in NEUTRAL]
-        return ", ".join(parts)
 
 
 def recipe_of(
-    row: str, augmenter: str, seed: int, options: Options, *, epochs: int | None = None
+    row: str, augmenter: str, seed: int, options: Selection, *, epochs: int | None = None
 ) -> Recipe:
     """The recipe of one cell with one seed.
 
@@ -159,24 +123,28 @@ def recipe_of(
         images = round(options.scale * TRAIN_IMAGES[found.dataset])
         found = replace(found, train_images=max(1, images))
     found = recipes.override(found, options.changes)
-    wanted = epochs or options.epochs or found.epochs
-    return replace(found, seed=seed, epochs=wanted)
+    return replace(found, seed=seed, epochs=epochs or options.epochs or found.epochs)
+
+
+def exists(row: str, augmenter: str) -> bool:
+    """Whether there is a recipe: PBA, for one, has no schedule for ImageNet."""
+    try:
+        _base(row, augmenter)
+    except ValueError:
+        return False
+    return True
 
 
 def _base(row: str, augmenter: str) -> Recipe:
-    if row in _DEMO_LABELS:
-        return _few_labels_demo(row, augmenter)
-    if row != DEMO_ROW:
+    if row not in (DEMO_ROW, *_DEMO_LABELS):
         return recipes.recipe(f"{row}-{augmenter}")
-    return replace(recipes.recipe("demo-default"), name=f"{row}-{augmenter}", augmenter=augmenter)
-
-
-def _few_labels_demo(row: str, augmenter: str) -> Recipe:
-    """The paper's setting on the shipped data, with a tiny network and few steps."""
-    small = recipes.recipe("demo-default")
+    small = replace(recipes.recipe("demo-default"), name=f"{row}-{augmenter}", augmenter=augmenter)
+    if row == DEMO_ROW:
+        return small
+    # The paper's setting on the shipped data, with a tiny network and few steps.
     return replace(
         recipes.relabel(recipes.recipe(f"uda-paper-1000-{augmenter}"), _DEMO_LABELS[row]),
-        name=f"{row}-{augmenter}",
+        name=small.name,
         dataset=small.dataset,
         model=small.model,
         epochs=small.epochs,
@@ -187,3 +155,75 @@ def _few_labels_demo(row: str, augmenter: str) -> Recipe:
         log_every=small.log_every,
         precision=small.precision,
     )
+
+
+def about(recipe: Recipe) -> dict[str, Any]:
+    """What every record says of the recipe of its run: row, changed fields, all fields."""
+    row = recipe.name.removesuffix(f"-{recipe.augmenter}")
+    own = _base(row, recipe.augmenter)
+    # Another number of labels brings its warm-up along.
+    usual = recipes.override(own, [f"labels={recipe.labels}"]) if own.labels else own
+    mine, theirs = recipe.to_dict(), usual.to_dict() | {"labels": own.labels}
+    fixed = NEUTRAL | {"seed"}
+    changed = {n: v for n, v in mine.items() if n not in fixed and v != theirs[n]}
+    return {"row": row, "changed": changed, "recipe": mine}
+
+
+_ESSENTIAL = {one.name: one.default for one in fields(Recipe) if one.name not in NEUTRAL}
+
+
+def run_hash(recipe: Recipe) -> str:
+    """Sixteen hexadecimal digits that belong to a run.
+
+    A field that has its default value is left out: fields that are added later, with a default
+    that changes nothing, leave old runs what they are.
+    """
+    return _hash({"run": _essence(recipe)})
+
+
+def measurement_hash(scorer: Recipe, augmenter: str, views: int, epochs: int = 1) -> str:
+    """The hash of a measurement: by the network of a run, of an augmenter's views.
+
+    Args:
+        scorer: the recipe of that run.
+        augmenter: what is measured.
+        views: augmented images for each original.
+        epochs: number of phases of a schedule that are measured.
+    """
+    phases = {"epochs": epochs} if epochs > 1 else {}
+    return _hash({"scorer": _essence(scorer), "augmenter": augmenter, "views": views, **phases})
+
+
+def examination_hash(recipe: Recipe, epochs: int) -> str:
+    """The hash of an examination: by the network of a run after so many whole epochs."""
+    return _hash({"examined": _essence(recipe), "epochs": epochs})
+
+
+def step_hash(recipe: Recipe) -> str:
+    """The hash of a step that is timed: of everything that its time depends on."""
+    return _hash({"step": {n: v for n, v in _essence(recipe).items() if n not in TIMELESS}})
+
+
+def cost_hash(recipe: Recipe, setting: str, batch: str) -> str:
+    """The hash of one timing: the step, machine and versions, and what it was timed beside."""
+    return _hash({"timed": step_hash(recipe), "setting": setting, "batch": batch})
+
+
+def split_mark(labelled: Sequence[int]) -> str:
+    """Sixteen hexadecimal digits that follow from which images are labelled.
+
+    Example:
+        >>> split_mark([3, 1]) == split_mark([1, 3]), split_mark([1]) == split_mark([3])
+        (True, False)
+    """
+    return hashlib.sha256(json.dumps(sorted(labelled)).encode()).hexdigest()[:16]
+
+
+def _essence(recipe: Recipe) -> dict[str, Any]:
+    found = ((name, getattr(recipe, name), default) for name, default in _ESSENTIAL.items())
+    return {name: value for name, value, default in found if default is MISSING or value != default}
+
+
+def _hash(content: Mapping[str, Any]) -> str:
+    text = json.dumps({"engine": ENGINE, **content}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

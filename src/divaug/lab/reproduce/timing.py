@@ -12,12 +12,12 @@ import torch
 from divaug.lab.bench import step as benchmark
 from divaug.lab.bench.expansion import STEP_SHAPES, verify
 from divaug.lab.bench.harness import peak_bytes
-from divaug.lab.bench.random_data import random_data
-from divaug.lab.bench.step import Ready
+from divaug.lab.bench.step import Ready, random_data
 from divaug.lab.recipes import Recipe
-from divaug.lab.reproduce.machines import machine_of, portable, setting_of
-from divaug.lab.reproduce.options import TRAIN_IMAGES
-from divaug.lab.reproduce.records import CostRecord
+from divaug.lab.reproduce.options import about, cost_hash
+from divaug.lab.results.frame import TRAIN_IMAGES
+from divaug.lab.results.places import machine_of, portable, setting_of
+from divaug.lab.results.records import Cost
 from divaug.lab.train.build import assemble
 from divaug.lab.train.device import Hardware, fast_settings
 from divaug.lab.train.folder import environment
@@ -72,7 +72,7 @@ def time_step(
     eager: bool = False,
     batch: str,
     base: Ready | None = None,
-) -> CostRecord:
+) -> Cost:
     """Time the step of a recipe on random images, with its parts and its memory.
 
     Args:
@@ -94,8 +94,18 @@ def time_step(
         recipe, device, repeats=repeats, steps=steps, eager=eager, beside=base
     )
     place, own = portable(found["environment"]), found["step_ms"]
-    beside = found["beside_ms"] if base else own
-    return CostRecord(recipe, own, beside, found["parts_ms"], memory, place, batch)
+    return Cost.model_validate(
+        {
+            "hash": cost_hash(recipe, setting_of(place), batch),
+            **about(recipe),
+            "step_ms": own,
+            "base_ms": found["beside_ms"] if base else own,
+            "parts_ms": found["parts_ms"],
+            "peak_bytes": memory,
+            "environment": place,
+            "batch": batch,
+        }
+    )
 
 
 def _peak_bytes(recipe: Recipe, hardware: Hardware) -> int:

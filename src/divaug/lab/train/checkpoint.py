@@ -24,12 +24,12 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from divaug._base import Augmenter
+from divaug._record import Record, Sums
 from divaug.lab.recipes import Recipe, explain
 from divaug.lab.train.build import Parts
 from divaug.lab.train.folder import RunFolder, read_metrics, read_result, writing
 from divaug.lab.train.processes import Processes, share_buffers
 from divaug.lab.train.step import TrainingStep
-from divaug.records import Record, Sums
 
 __all__ = [
     "KEPT",

@@ -7,12 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from divaug._score import logits_of
 from divaug._untouched import untouched
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.lab.train.batches import Part
 from divaug.lab.train.device import Hardware
 from divaug.lab.train.processes import Processes
-from divaug.scoring import logits_of
 
 __all__ = ["CHUNK_SIZE", "Scores", "evaluate", "prepare"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from divaug._names import require
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.extras import require
 from divaug.lab.datasets import Dataset, ImageFiles
 from divaug.lab.recipes import Recipe
 from divaug.lab.train import checkpoint

@@ -12,9 +12,10 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from divaug._diversity import spread
+from divaug._expand import expand
+from divaug._score import logits_of
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.diversity import spread
-from divaug.expansion import expand
 from divaug.lab.datasets import Dataset, order
 from divaug.lab.recipes import Recipe
 from divaug.lab.train.batches import Batch, Inputs
@@ -24,7 +25,6 @@ from divaug.lab.train.processes import Processes, share_buffers
 from divaug.lab.train.step import SUMS, TrainingStep
 from divaug.objectives import OBJECTIVES, annealed_cross_entropy, annealing_threshold
 from divaug.policies import Identity
-from divaug.scoring import logits_of
 
 __all__ = [
     "FURTHER",

@@ -11,12 +11,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from divaug._base import Augmenter
-from divaug.diversity import spread
+from divaug._diversity import spread
+from divaug._score import logits_of
 from divaug.lab.train.batches import Batch, Inputs
 from divaug.lab.train.device import Hardware
 from divaug.lab.train.optim import SGD
 from divaug.lab.train.processes import Processes, share_buffers
-from divaug.scoring import logits_of
 
 __all__ = ["SUMS", "GraphedStep", "Step", "TrainingStep", "run_of", "state_of"]
 

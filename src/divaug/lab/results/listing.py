@@ -1,0 +1,59 @@
+"""Lists of runs: all of them with their places, and the time of those alone on their device."""
+
+import math
+
+import pandas as pd
+
+from divaug.lab.results.columns import Column, number, table
+from divaug.lab.results.methods import method
+from divaug.lab.tables import Table, duration
+
+__all__ = ["durations_table", "runs_table"]
+
+_KINDS = ("start_up", "training", "evaluation", "checkpoints")
+_DURATIONS_NOTE = (
+    "Wall clock. Start-up: loading, building, compiling and recording the step. Only runs that had "
+    "the device to themselves, from one start to their end."
+)
+_NAMED = (
+    Column("network", "network"),
+    Column("method", "method"),
+    number("seed", "seed"),
+    number("epochs", "epochs"),
+)
+
+
+def _with_names(runs: pd.DataFrame) -> pd.DataFrame:
+    labels = [
+        method(one.augmenter).label.format(S=one.num_selected, E=one.num_candidates)
+        for one in runs.itertuples()
+    ]
+    return runs.assign(network=runs.dataset + ", " + runs.model, method=labels)
+
+
+def runs_table(runs: pd.DataFrame) -> Table:
+    """A row for each run, with its places."""
+    names = (
+        "labels", "steps", "split", "accuracy", "loss", "seconds", "side_by_side", "machine",
+        "precision", "versions", "commit", "hash", "command",
+    )  # fmt: skip
+    columns = [*_NAMED, *(Column(name, name) for name in names)]
+    found = _with_names(runs).drop(columns="labels")
+    found = found.rename(columns={"worked": "seconds", "few_labels": "labels"})
+    found = found.astype({"labels": "Int64", "steps": "Int64"})
+    rows = [
+        {key: None if value is pd.NA else value for key, value in one.items()}
+        for one in found.to_dict("records")
+    ]
+    return table("runs", "The runs", columns, rows)
+
+
+def durations_table(runs: pd.DataFrame) -> Table:
+    """The time by kind of work of each run that had the device to itself."""
+    rows = [
+        {"whole": math.fsum(one["record"].time.values()), **one, **one["record"].time}
+        for one in _with_names(runs[runs.alone]).to_dict("records")
+    ]
+    times = {kind: kind.replace("_", "-") for kind in _KINDS} | {"whole": "whole run"}
+    columns = [*_NAMED, *(Column(k, n, duration, numeric=True) for k, n in times.items())]
+    return table("durations", "Time of whole runs", columns, rows, [_DURATIONS_NOTE])
