@@ -100,6 +100,11 @@ def test_the_package_itself_imports_torch_on_first_use():
     assert "torch" not in imported_with("divaug")
 
 
+def test_results_import_without_torch_and_without_training():
+    found = imported_with("divaug.lab.results")
+    assert not {"torch", "divaug.lab.train", "divaug.lab.reproduce"} & found
+
+
 def test_the_public_names_are_exactly_these():
     assert divaug.__all__ == PUBLIC
     assert all(hasattr(divaug, name) for name in PUBLIC)

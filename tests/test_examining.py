@@ -11,7 +11,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-import divaug.lab.examine as examining
+import divaug.lab.examine as ways
 from divaug._expand import expand
 from divaug._select import METHODS, select
 from divaug.lab import models
@@ -224,13 +224,13 @@ def test_on_a_gpu_float32_is_no_tf32_and_the_switches_are_put_back(allowed, prec
     try:
         torch.set_float32_matmul_precision(precision)
         torch.backends.cudnn.allow_tf32 = allowed
-        with examining._whole_float32(torch.device("cuda")):
+        with ways._whole_float32(torch.device("cuda")):
             assert switches() == ("highest", False)
         assert switches() == (precision, allowed)
-        with pytest.raises(KeyError), examining._whole_float32(torch.device("cuda")):
+        with pytest.raises(KeyError), ways._whole_float32(torch.device("cuda")):
             raise KeyError
         assert switches() == (precision, allowed)
-        with examining._whole_float32(torch.device("cpu")):  # there is no TF32 to be kept out
+        with ways._whole_float32(torch.device("cpu")):  # there is no TF32 to be kept out
             assert switches() == (precision, allowed)
     finally:
         torch.set_float32_matmul_precision(old[0])

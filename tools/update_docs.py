@@ -13,17 +13,13 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
-from divaug.lab.report.table import to_markdown
-from divaug.lab.reproduce.durations import durations_sheet
-from divaug.lab.reproduce.store import Store
-from divaug.lab.reproduce.targets.supervised import brief_sheet
-from divaug.lab.reproduce.writing import NOTHING, body
-
 from divaug.lab.bench import expansion, operations, selection, step
 from divaug.lab.bench.harness import read_result
 from divaug.lab.cli.operations import magnitude_table
-from divaug.lab.reproduce import TARGETS, Options, read_store
-from divaug.lab.reproduce.options import PAPER_ROW
+from divaug.lab.results import TARGETS, Records, Selection, View, load
+from divaug.lab.results.listing import durations_table
+from divaug.lab.results.outcome import NOTHING, Outcome
+from divaug.lab.results.targets.supervised import row_table
 from divaug.lab.tables import Table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,32 +32,96 @@ def _measured(kind: str, show: Callable[[dict], Table], machine: str = "") -> st
     return show(read_result(RESULTS / f"{kind}{machine}.json", kind)).to_markdown()
 
 
+#: The row that the pages are about.
+PAPER_ROW = "cifar10-wide-resnet-40-2"
+#: Target → the columns of its main table that its page in the docs shows, and a column with the
+#: text that a line must have there to be shown.
+SHOWN: dict[str, tuple[tuple[str, ...], tuple[str, str] | None]] = {
+    "supervised": (("method", "paper, %", "ours, %", "n", "epochs", "in DivAug's time, %"), None),
+    "semi-supervised": (
+        ("method", "paper, error %", "ours, error %", "n", "ours, steps"),
+        ("labels", "1,000"),
+    ),
+    "random-baseline": (
+        ("rule", "ours, %", "n", "over random", "loss trained", "VD trained"),
+        ("dataset and network", PAPER_ROW),
+    ),
+    "choice": (("trained with", "rule", "÷ chance", "÷ best", "right, %"), ("epochs", "200")),
+    "equal-cost": (
+        ("method", "epochs", "at equal step time, %", "at the usual epochs, %"),
+        None,
+    ),
+    "cost": (("method", "paper, ×", "ours, ×", "step, ms", "peak, MiB"), None),
+    "diversity": (("method", "Variance Diversity", "gain, points", "paper's gain"), None),
+    "affinity": (
+        ("method", "Variance Diversity", "Affinity", "Loss Diversity"),
+        ("asked network", "no augmentation"),
+    ),
+    "rotate": (("p", "Variance Diversity", "accuracy, %", "n"), None),
+    "evolution": (("operation", "paper", "change, points", "change at random", "n"), None),
+}
+
+
 @cache
-def _records() -> Store:
-    return read_store(RECORDS)
+def _records() -> Records:
+    return load(RECORDS)
 
 
 @cache
 def _reproduced(name: str) -> str:
-    """What the records of a target come to, its figures as `divaug report` drew them."""
-    return body(TARGETS[name].outcome(Options(), _records()), f"../results/{name}/")
+    """The main table of a target, what the paper's claims come to, and the first figure."""
+    outcome = TARGETS[name].outcome(Selection(), _records())
+    if outcome.empty:
+        return NOTHING
+    main, (columns, wanted) = outcome.tables[0], SHOWN[name]
+    lines = [dict(zip(main.columns, row, strict=True)) for row in main.rows]
+    rows = [line for line in lines if wanted is None or line[wanted[0]] == wanted[1]]
+    small = Table(
+        columns,
+        tuple(tuple(line[column] for column in columns) for line in rows or lines),
+        numeric=tuple(i for i, c in enumerate(columns) if main.columns.index(c) in main.numeric),
+    )
+    figure, folder = outcome.drawings[0], f"../results/{name}"
+    parts = [
+        *outcome.sentences,
+        f"**{main.title}**",
+        small.to_markdown(),
+        _verdicts(outcome),
+        f"![{figure.alt}]({folder}/{figure.name}.svg)",
+        f"[All tables, notes and figures]({folder}/table.md)",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _verdicts(outcome: Outcome) -> str:
+    """How many of the paper's claims come out in the first row; empty for none."""
+    claims = [table for table in outcome.tables if table.name == "claims"]
+    found = [row[1].partition(",")[0] for table in claims for row in table.rows]
+    if not found:
+        return ""
+    yes, no, open_ = (found.count(word) for word in ("yes", "no", "undecided"))
+    missing = len(found) - yes - no - open_
+    rest = f", {missing} not run" if missing else ""
+    return f"Claims of the paper: {yes} confirmed, {no} refuted, {open_} undecided{rest}."
+
+
+def _view() -> View:
+    return View(_records(), Selection(), TARGETS["supervised"].methods)
 
 
 @cache
 def _accuracies() -> str:
     """The paper's first row with the controls."""
-    findings = TARGETS["supervised"].findings(Options(), _records())
-    if not any(findings.runs(PAPER_ROW, name) for name in findings.methods):
-        return NOTHING
-    return to_markdown(brief_sheet(findings, PAPER_ROW).table())
+    view = _view()
+    return row_table(view, PAPER_ROW, brief=True).to_markdown() if len(view.runs) else NOTHING
 
 
 @cache
 def _durations() -> str:
     """How long the runs of the paper's first row took."""
-    findings = TARGETS["supervised"].findings(Options(), _records())
-    runs = [run for name in findings.methods for run in findings.runs(PAPER_ROW, name)]
-    return to_markdown(durations_sheet(runs).table())
+    runs = _view().runs
+    usual = runs[(runs.row == PAPER_ROW) & (runs.epochs == 200)]
+    return durations_table(usual).to_markdown()
 
 
 #: Name of a part → its text.

@@ -7,10 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["BEHIND", "Column", "Table", "duration", "table"]
-
-#: What opens to show where a table's numbers come from.
-BEHIND = "Runs, hardware, versions, commits and commands behind these numbers"
+__all__ = ["Column", "Table", "duration", "table"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +20,6 @@ class Table:
         title: what the table shows; empty for none.
         numeric: positions of the columns that hold numbers and are aligned to the right.
         notes: sentences below the table.
-        behind: a sentence on what its numbers come from, which is long and folded away where that
-            can be; empty for none.
         name: of its CSV file.
         values: name of a column in CSV → its unrounded value, for each row; empty for a table that
             is never written as CSV.
@@ -42,14 +37,8 @@ class Table:
     title: str = ""
     numeric: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
-    behind: str = ""
     name: str = ""
     values: tuple[Mapping[str, Any], ...] = ()
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """All that is said below the table."""
-        return (*self.notes, self.behind) if self.behind else self.notes
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -74,18 +63,15 @@ class Table:
 
         rule = "  ".join("-" * len(pad("")) for pad in padders)
         head = [self.title, ""] if self.title else []
-        foot = ["", *self.sentences] if self.sentences else []
+        foot = ["", *self.notes] if self.notes else []
         return "\n".join([*head, line(self.columns), rule, *map(line, self.rows), *foot])
 
     def to_markdown(self) -> str:
-        """A Markdown table, its notes below it, what is behind it folded away."""
+        """A Markdown table, its notes below it."""
         rule = tuple("--:" if i in self.numeric else "---" for i in range(len(self.columns)))
         safe = [tuple(map(_safe, row)) for row in self.rows]
         lines = ["| " + " | ".join(cells) + " |" for cells in (self.columns, rule, *safe)]
         foot = ["", " ".join(self.notes)] if self.notes else []
-        if self.behind:
-            head = f"<details><summary>{BEHIND}</summary>"
-            foot += ["", head, "", self.behind, "", "</details>"]
         return "\n".join([*lines, *foot])
 
     def to_csv(self) -> str:
@@ -175,7 +161,6 @@ def table(
     columns: Iterable[Column],
     rows: Iterable[Mapping[str, Any]],
     notes: Iterable[str] = (),
-    behind: str = "",
 ) -> Table:
     """Make a table of values.
 
@@ -185,7 +170,6 @@ def table(
         columns: in order.
         rows: key of a column → value; a key that is missing has none.
         notes: sentences below it; empty ones are left out.
-        behind: a sentence on what its numbers come from.
     """
     every, lines = list(columns), list(rows)
     shown = [c for c in every if not c.rare or any(not _nothing(row.get(c.key)) for row in lines)]
@@ -195,7 +179,6 @@ def table(
         title,
         tuple(i for i, column in enumerate(shown) if column.numeric),
         tuple(note for note in notes if note),
-        behind,
         name,
         tuple({k: v for c in every for k, v in c.cells(row.get(c.key)).items()} for row in lines),
     )

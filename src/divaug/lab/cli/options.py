@@ -153,5 +153,5 @@ def show(table: Table) -> None:
         typer.echo(table.to_text())
         return
     console.print(drawn)
-    for note in table.sentences:
+    for note in table.notes:
         console.print(note, highlight=False)

@@ -112,8 +112,9 @@ def examining(recipe: Recipe) -> Job:
 
     def done(store: Store) -> bool:
         found = store.get(mark)
-        wanted = min(MOST_IMAGES, found.train_images) if found else 0
-        return bool(found) and found.values["images"] >= wanted
+        if found is None:
+            return False
+        return bool(found.values["images"] >= min(MOST_IMAGES, found.train_images))
 
     return Job(mark, label, partial(_examine, recipe), done)
 

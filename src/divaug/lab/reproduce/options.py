@@ -160,7 +160,7 @@ def _base(row: str, augmenter: str) -> Recipe:
 def about(recipe: Recipe) -> dict[str, Any]:
     """What every record says of the recipe of its run: row, changed fields, all fields."""
     row = recipe.name.removesuffix(f"-{recipe.augmenter}")
-    own = _base(row, recipe.augmenter)
+    own = _base(row, recipe.augmenter) if exists(row, recipe.augmenter) else recipe
     # Another number of labels brings its warm-up along.
     usual = recipes.override(own, [f"labels={recipe.labels}"]) if own.labels else own
     mine, theirs = recipe.to_dict(), usual.to_dict() | {"labels": own.labels}
