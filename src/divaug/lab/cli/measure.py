@@ -1,7 +1,6 @@
 """`divaug evaluate`, `measure` and `examine`: numbers by a run's network."""
 
 import json as text
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from divaug.lab.cli.options import Device, Json, RunData, RunFolder, prepare_file, say, show
-from divaug.lab.tables import Table
+from divaug.lab.tables import Column, Table, table
 
 if TYPE_CHECKING:
     from divaug.lab.examine import Examination
@@ -84,34 +83,28 @@ def _write(path: Path | None, content: object) -> None:
 
 
 def _measured(found: "dict[str, Measurement]") -> Table:
-    rows = tuple(
-        (
-            name,
-            f"{one.variance_diversity:.4f}",
-            f"{one.loss_diversity:.4f}",
-            f"{one.affinity:+.4f}",
-            f"{one.augmented_accuracy:.2%}",
-        )
-        for name, one in found.items()
+    columns = (
+        Column("name", "augmenter"),
+        Column("variance_diversity", "Variance Diversity", "{:.4f}", numeric=True),
+        Column("loss_diversity", "loss of its views", "{:.4f}", numeric=True),
+        Column("affinity", "Affinity", "{:+.4f}", numeric=True),
+        Column("augmented_accuracy", "accuracy augmented", "{:.2%}", numeric=True),
     )
     one = next(iter(found.values()))
-    return Table(
-        ("augmenter", "Variance Diversity", "loss of its views", "Affinity", "accuracy augmented"),
-        rows,
-        numeric=(1, 2, 3, 4),
-        notes=(
-            f"{one.views} views of {one.train_images:,} training images (diversities) and "
-            f"{one.test_images:,} test images (affinity); accuracy on the test images as they are: "
-            f"{one.clean_accuracy:.2%}. The loss is this network's; the Loss Diversity of the "
-            "paper is the training loss of a network that was trained with the augmenter itself.",
-            *(
-                f"{name} is a schedule: measured at {one.epochs} epochs spread evenly over it, "
-                "each on its share of the images."
-                for name, one in found.items()
-                if one.epochs > 1
-            ),
-        ),
-    )
+    notes = [
+        f"{one.views} views of {one.train_images:,} training images (diversities) and "
+        f"{one.test_images:,} test images (affinity); accuracy on the test images as they are: "
+        f"{one.clean_accuracy:.2%}. The loss is this network's; the Loss Diversity of the "
+        "paper is the training loss of a network that was trained with the augmenter itself."
+    ]
+    notes += [
+        f"{name} is a schedule: measured at {each.epochs} epochs spread evenly over it, each on "
+        "its share of the images."
+        for name, each in found.items()
+        if each.epochs > 1
+    ]
+    rows = [{"name": name, **asdict(each)} for name, each in found.items()]
+    return table("measured", "", columns, rows, notes)
 
 
 def examine(
@@ -166,46 +159,34 @@ def _examine(
 
 
 def _candidates(found: "Examination") -> Table:
-    rows = tuple(
-        (
-            one.space,
-            f"{one.diversity:.4f}",
-            f"{one.best:.4f}",
-            f"{one.accuracy:.2%}",
-            f"{one.settled:.2%}",
-        )
-        for one in found.candidates
+    columns = (
+        Column("space", "space"),
+        Column("diversity", "Variance Diversity of all", "{:.4f}", numeric=True),
+        Column("best", "of the best choice", "{:.4f}", numeric=True),
+        Column("accuracy", "right", "{:.2%}", numeric=True),
+        Column("settled", "settled", "{:.2%}", numeric=True),
     )
-    names = ("space", "Variance Diversity of all", "of the best choice", "right", "settled")
-    return Table(names, rows, "The candidates", numeric=(1, 2, 3, 4))
+    return table("candidates", "The candidates", columns, map(asdict, found.candidates))
 
 
 def _choices(found: "Examination") -> Table:
     from divaug.lab.examine import JUDGE, SETTLED
 
-    rows = tuple(
-        (
-            one.space,
-            one.way,
-            one.rule,
-            f"{one.diversity:.4f}",
-            f"{one.batch_diversity:.4f}",
-            f"{one.accuracy:.2%}",
-            f"{one.agreement:.2%}",
-            "—" if math.isnan(one.unrelated) else f"{one.unrelated:.2%}",  # of a single image
-        )
-        for one in found.choices
+    columns = (
+        Column("space", "space"),
+        Column("way", "scored"),
+        Column("rule", "rule"),
+        Column("diversity", "VD", "{:.4f}", numeric=True),
+        Column("batch_diversity", "VD, batch statistics", "{:.4f}", numeric=True),
+        Column("accuracy", "right", "{:.2%}", numeric=True),
+        Column("agreement", "same", "{:.2%}", numeric=True),
+        Column("unrelated", "unrelated", "{:.2%}", numeric=True),
     )
-    return Table(
-        ("space", "scored", "rule", "VD", "VD, batch statistics", "right", "same", "unrelated"),
-        rows,
-        "What is kept of them",
-        numeric=(3, 4, 5, 6, 7),
-        notes=(
-            f"{found.images:,} training images. VD: Variance Diversity, in float32 and evaluation "
-            "mode, and with BatchNorm's statistics over all candidates of a batch. Settled: images "
-            f"whose best choice has less of it than {SETTLED}; right: classified as the label "
-            f"says; same: share of the kept that the rule keeps by the scores in {JUDGE} too, with "
-            "the same random numbers; unrelated: the same by the scores of another image.",
-        ),
+    note = (
+        f"{found.images:,} training images. VD: Variance Diversity, in float32 and evaluation "
+        "mode, and with BatchNorm's statistics over all candidates of a batch. Settled: images "
+        f"whose best choice has less of it than {SETTLED}; right: classified as the label "
+        f"says; same: share of the kept that the rule keeps by the scores in {JUDGE} too, with "
+        "the same random numbers; unrelated: the same by the scores of another image."
     )
+    return table("choices", "What is kept of them", columns, map(asdict, found.choices), [note])
