@@ -83,6 +83,7 @@ def _reproduced(name: str) -> str:
     main, (columns, wanted) = outcome.tables[0], SHOWN[name]
     lines = [dict(zip(main.columns, row, strict=True)) for row in main.rows]
     rows = [line for line in lines if wanted is None or line[wanted[0]] == wanted[1]]
+    columns = tuple(column for column in columns if column in main.columns)
     small = Table(
         columns,
         tuple(tuple(line[column] for column in columns) for line in rows or lines),
