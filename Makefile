@@ -3,13 +3,12 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: help demo test format lint types unit docs mutants lowest bench results figures clean
+.PHONY: help demo test format lint types unit docs lowest bench results figures clean
 
 help:
 	@echo "make demo     run the main job on data that ships with the project"
 	@echo "make test     format check, lint, types and all tests"
 	@echo "make format   rewrite the sources in the project's format"
-	@echo "make mutants  check that the tests of the operations can fail (minutes)"
 	@echo "make lowest   all tests with the lowest versions that are promised to work (minutes)"
 	@echo "make docs     build the documentation under docs/_build/html"
 	@echo "make bench    measure on this machine and bring README and docs up to date;"
@@ -50,9 +49,6 @@ unit: .venv/tools
 format: .venv/tools
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
-
-mutants: .venv/tools
-	$(PY) tests/mutants.py
 
 # Old releases of others call what newer ones of a third have deprecated: that is not ours to mend.
 lowest:

@@ -6,13 +6,13 @@ from torch.nn import functional as F
 
 from divaug import DivAug
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.lab.datasets import shipped
+from divaug.lab.datasets import load
 from divaug.lab.models import build
 
 
 def main(steps: int = 30, batch: int = 32) -> float:
     """Train a small network on the shipped images; returns the accuracy on test images."""
-    data = shipped()
+    data = load("fashion_mnist_small")
     model: nn.Module = build("tiny-resnet-8", data.num_classes, in_channels=1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     default = DefaultAugmentation(data.mean, data.std, padding=2, flip=0.5)
@@ -37,8 +37,7 @@ def accuracy(
     model: nn.Module, default: DefaultAugmentation, images: torch.Tensor, labels: torch.Tensor
 ) -> float:
     """Share of images classified as labelled."""
-    mean, std = (torch.tensor(values).view(1, -1, 1, 1) for values in (default.mean, default.std))
-    logits = model.eval()((images / 255 - mean) / std)
+    logits = model.eval()(default.for_evaluation(images))
     return float((logits.argmax(1) == labels).float().mean())
 
 

@@ -22,10 +22,9 @@ from torch.utils.data import (
 from torch.utils.data.distributed import DistributedSampler
 
 import divaug.adapters.loader
-from divaug import DivAug, policies
+from divaug import DivAug, Views, policies
 from divaug.adapters import AugmentedLoader, Fields, Numbered
 from divaug.default_augmentation import cifar10
-from divaug.views import Views
 
 
 def images_of(count, seed=0):
@@ -453,5 +452,5 @@ def test_it_can_be_copied_and_pickled():
 def test_a_missing_framework_is_named_with_its_remedy(framework, monkeypatch):
     monkeypatch.delitem(sys.modules, f"divaug.adapters.{framework}", raising=False)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(ImportError, match=rf"needs {framework}, .*'divaug\[{framework}\]'"):
+    with pytest.raises(ImportError, match=rf"needs {framework}, .*'\.\[{framework}\]'"):
         importlib.import_module(f"divaug.adapters.{framework}")

@@ -17,10 +17,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from divaug import DivAug, default_augmentation
+from divaug import DivAug, Views, default_augmentation
 from divaug.adapters import AugmentedLoader, Fields, Numbered
 from divaug.adapters.lightning import AugmentBatches
-from divaug.views import Views
 
 # Lightning's warnings (few workers, unused checkpoints, deprecations of torch) are not about us.
 pytestmark = pytest.mark.filterwarnings("ignore")

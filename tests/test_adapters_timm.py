@@ -12,10 +12,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import Dataset
 
-from divaug import DefaultAugmentation, DivAug, default_augmentation, policies
+from divaug import DefaultAugmentation, DivAug, Views, default_augmentation, policies
 from divaug.adapters import AugmentedLoader, Numbered
 from divaug.adapters.timm import augmented
-from divaug.views import Views
 
 PIXELS = torch.randint(
     0, 256, (12, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)

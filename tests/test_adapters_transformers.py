@@ -11,10 +11,9 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 from transformers import Trainer, TrainingArguments, ViTConfig, ViTForImageClassification
 
-from divaug import DivAug, default_augmentation
+from divaug import DivAug, Views, default_augmentation
 from divaug.adapters import AugmentedLoader, Fields, Numbered
 from divaug.adapters.transformers import PIXEL_VALUES, AugmentingTrainer
-from divaug.views import Views
 
 # Warnings of the frameworks (no GPU to pin memory for, deprecations of torch) are not about us.
 pytestmark = pytest.mark.filterwarnings("ignore")

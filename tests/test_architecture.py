@@ -10,10 +10,17 @@ from pathlib import Path
 import divaug
 
 SOURCE = Path(divaug.__file__).parent
-STAGES = ("expansion", "scoring", "selection", "plugin", "views", "adapters", "lab")
+STAGES = ("_expand", "_render", "_score", "_select", "_base", "_augmenters", "adapters", "lab")
 PUBLIC = [
+    "AffinityMeter",
+    "Augmenter",
     "DefaultAugmentation",
     "DivAug",
+    "Expansion",
+    "Explanation",
+    "Mean",
+    "Placement",
+    "Record",
     "SubPolicies",
     "Views",
     "__version__",
@@ -22,11 +29,13 @@ PUBLIC = [
     "expand",
     "follow",
     "loss_diversity",
+    "objectives",
     "operations",
     "policies",
     "replay",
     "score",
     "select",
+    "upper_bound",
     "variance_diversity",
 ]
 

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from divaug import select as library_select
-from divaug.lab.bench import semi_step, step_parts
-from divaug.lab.bench.clocks import in_turns
+from divaug.lab.bench import step
+from divaug.lab.bench.device import in_turns
 from divaug.lab.bench.step import measure, ready
 from divaug.lab.recipes import override, recipe
 from divaug.lab.reproduce.timing import time_step
@@ -99,12 +99,12 @@ def test_random_images_stand_in_for_known_datasets_only():
 )
 def test_the_semi_supervised_step_is_held_against_its_passes(augmenter, extra):
     recipe = semi_recipe(augmenter=augmenter, labels=0)
-    found = semi_step.measure(recipe, "cpu", repeats=3, steps=1, data=toy_data())
+    found = measure(recipe, "cpu", repeats=3, steps=1, data=toy_data())
     assert set(found["parts_ms"]) == {"gather", "expand", "weak", "optimiser"} | extra
     assert found["ratio"] == found["step_ms"]["median"] / found["passes_ms"]
     assert found["passes_ms"] > found["parts_ms"].get("score", 0.0)
     whole = {"benchmark": "semi-step", "cases": [found], "environment": found["environment"]}
-    shown = semi_step.table(whole)
+    (shown,) = step.tables(whole)
     assert shown.rows[0][1] == "6 + 8"
     assert shown.rows[0][5] == f"{found['ratio']:.2f}"
 
@@ -112,24 +112,20 @@ def test_the_semi_supervised_step_is_held_against_its_passes(augmenter, extra):
 @pytest.mark.parametrize(("augmenter", "method"), [
     ("divaug", "kmeans++"), ("divaug-greedy", "greedy"), ("divaug-exact", "exact"),
 ])  # fmt: skip
-@pytest.mark.parametrize(("time_it", "make"), [
-    (measure, toy_recipe), (semi_step.measure, semi_recipe),
-], ids=["supervised", "semi-supervised"])  # fmt: skip
-def test_the_rule_of_selection_that_is_timed_is_the_recipes(
-    monkeypatch, time_it, make, augmenter, method
-):
+@pytest.mark.parametrize("make", [toy_recipe, semi_recipe])
+def test_the_rule_of_selection_that_is_timed_is_the_recipes(monkeypatch, make, augmenter, method):
     asked = []
 
     def select(probs, num_selected, method, seed, **more):
         asked.append((num_selected, method))
         return library_select(probs, num_selected, method, seed, **more)
 
-    monkeypatch.setattr(step_parts, "select", select)
+    monkeypatch.setattr(step, "select", select)
     own = make(augmenter=augmenter)
-    time_it(own, "cpu", repeats=1, steps=1, data=toy_data())
+    measure(own, "cpu", repeats=1, steps=1, data=toy_data())
     assert set(asked) == {(own.num_selected, method)}
 
 
-def test_a_supervised_recipe_has_no_such_ratio():
-    with pytest.raises(ValueError, match="'toy' has no unlabelled images to time"):
-        semi_step.measure(toy_recipe(), "cpu", repeats=3, steps=1, data=toy_data())
+def test_steps_with_and_without_unlabelled_images_are_not_compared():
+    with pytest.raises(ValueError, match="with and without unlabelled images"):
+        step.compare([toy_recipe(), semi_recipe()], "cpu")

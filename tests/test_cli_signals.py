@@ -1,4 +1,4 @@
-"""Signals and torchrun's processes: one line, the right code, nothing half-written."""
+"""Signals while a run trains: one line, the right code, nothing half-written."""
 
 import os
 import signal
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import divaug
-from divaug.lab.cli import run
 from divaug.lab.train import checkpoints
 from divaug.lab.train.interruption import Interruption, pass_on
 from divaug.lab.train.runs import read_result
@@ -18,59 +17,6 @@ from divaug.lab.train.runs import read_result
 SOURCE = str(Path(divaug.__file__).parents[1])
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE}
 TRAIN = ["train", "demo-default", "--device", "cpu"]
-
-# The command line, with a part of the start-up that says when it is reached and takes for ever. In
-# short naps: Python looks for signals between them, and one that came just before a nap waits for
-# its end.
-SLOW = """
-import sys, time
-from divaug.lab import train as training
-from divaug.lab.train import provenance, step
-
-def wait(*_arguments, **_keywords):
-    print("HERE", flush=True)
-    for _ in range(1200):
-        time.sleep(0.05)
-
-{patch} = wait
-from divaug.lab.cli import run
-run(sys.argv[1:])
-"""
-
-
-# A module that says when it is imported and takes for ever.
-SLOW_MODULE = """
-import time
-print("HERE", flush=True)
-for _ in range(1200):
-    time.sleep(0.05)
-"""
-
-
-def start(words, **keywords):
-    return subprocess.Popen(
-        [sys.executable, *words],
-        env=ENVIRONMENT | keywords.pop("env", {}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **keywords,
-    )
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("patch", ["provenance.load_data", "step.Step.__call__"])
-def test_a_signal_at_start_up_is_one_line_and_nothing_is_written(tmp_path, patch, number, code):
-    """While the data is read, and in the first step, where networks are compiled."""
-    words = ["-c", SLOW.format(patch=patch), *TRAIN, "--out", str(tmp_path / "run")]
-    process = start(words)
-    while "HERE" not in (line := process.stdout.readline()):
-        assert line, process.stderr.read()
-    process.send_signal(number)
-    _, error = process.communicate(timeout=30)
-    assert process.returncode == code
-    assert error.splitlines() == [f"divaug: stopped by {number.name}"]
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.fixture
@@ -82,24 +28,17 @@ def ctrl_c():
 
 
 @pytest.mark.usefixtures("ctrl_c")
-@pytest.mark.parametrize(
-    "words", [["-m", "divaug"], ["-c", "from divaug.__main__ import main; main()"]]
-)
-def test_ctrl_c_while_the_command_line_is_imported_is_one_line(tmp_path, words):
-    (tmp_path / "typer.py").write_text(SLOW_MODULE)
-    process = start([*words, "--version"], env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{SOURCE}"})
-    assert process.stdout.readline() == "HERE\n", process.stderr.read()
-    process.send_signal(signal.SIGINT)
-    out, error = process.communicate(timeout=30)
-    assert (process.returncode, out) == (130, "")
-    assert error.splitlines() == ["divaug: stopped by SIGINT"]
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_while_training_saves_and_says_so(tmp_path, number, code):
     changes = ("epochs=500", "evaluate_every=500", "log_every=2", "train_images=320")
-    words = ["-m", "divaug", *TRAIN, "--out", str(tmp_path / "run")]
-    process = start([*words, *(w for change in changes for w in ("--set", change))])
+    words = [sys.executable, "-m", "divaug", *TRAIN, "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        [*words, *(w for change in changes for w in ("--set", change))],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     metrics, begun = tmp_path / "run" / "metrics.jsonl", time.monotonic()
     while not (metrics.exists() and metrics.stat().st_size):
         assert process.poll() is None, process.stderr.read()
@@ -117,7 +56,7 @@ def test_a_signal_while_training_saves_and_says_so(tmp_path, number, code):
 def test_the_first_signal_is_noted_and_the_second_obeyed():
     with Interruption() as stop:
         with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)  # nobody listens yet
+            signal.raise_signal(signal.SIGINT)  # before the run begins there is nothing to save
         assert stop.signal is None
         stop.listen()
         signal.raise_signal(signal.SIGINT)
@@ -126,44 +65,3 @@ def test_the_first_signal_is_noted_and_the_second_obeyed():
             signal.raise_signal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         pass_on("SIGINT")
-
-
-def test_an_error_of_our_own_keeps_its_traceback(monkeypatch):
-    def mistake(*_):
-        raise TypeError("a mistake of ours")
-
-    monkeypatch.setattr("divaug.lab.recipes.recipe", mistake)
-    with pytest.raises(TypeError, match="a mistake of ours"):
-        run(["train", "demo-default", "--out", "nowhere"])
-
-
-def test_bad_input_under_torchrun_is_told_once(tmp_path):
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    words = ["-m", "divaug", "train", "demo-defualt", "--out", str(tmp_path / "run")]
-    process = start([*launcher, *words], cwd=tmp_path)
-    _, error = process.communicate(timeout=60)
-    assert process.returncode != 0
-    told = [line for line in error.splitlines() if "Did you mean 'demo-default'" in line]
-    assert len(told) == 1
-    assert told[0].startswith("divaug: unknown recipe")
-    assert not (tmp_path / "run").exists()
-
-
-def test_the_others_wait_for_the_first_and_end_with_the_same_code(monkeypatch, capsys):
-    """What torchrun does when one has failed: SIGTERM to the rest, while they wait."""
-    monkeypatch.setenv("RANK", "1")
-    sleep = "divaug.lab.cli.signals.time.sleep"
-    monkeypatch.setattr(sleep, lambda _: signal.raise_signal(signal.SIGTERM))
-    with pytest.raises(SystemExit) as end:
-        run(["train", "demo-defualt", "--out", "nowhere"])
-    assert end.value.code == 2
-    assert capsys.readouterr().err == ""
-
-
-def test_trouble_of_one_process_alone_is_told_after_a_while(monkeypatch, capsys):
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setattr("divaug.lab.cli.signals._GRACE", 0.01)
-    with pytest.raises(SystemExit) as end:
-        run(["train", "demo-defualt", "--out", "nowhere"])
-    assert end.value.code == 2
-    assert capsys.readouterr().err.startswith("divaug: unknown recipe")

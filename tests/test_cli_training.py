@@ -25,8 +25,8 @@ from divaug import score
 from divaug.lab import demo as demonstration
 from divaug.lab import train as training
 from divaug.lab.cli import app, run
-from divaug.lab.figures import choosing
-from divaug.lab.figures.choosing import run_network
+from divaug.lab.figures import candidates as choosing
+from divaug.lab.figures.candidates import run_network
 from divaug.lab.recipes import RECIPES, override, recipe
 from divaug.lab.train import checkpoints, train
 from divaug.lab.train.runs import read_metrics, read_recipe
@@ -138,9 +138,12 @@ def test_reporting_writes_the_files_asked_for(finished, data, tmp_path):
     [
         (("demo-divagu",), "Did you mean 'demo-divaug'?"),
         (("demo-divaug", "--set", "epoch=3"), "Did you mean 'epochs'?"),
-        (("demo-divaug", "--set", "epochs=0"), "`epochs` must be at least 1"),
-        (("demo-divaug", "--set", f"epochs={10**23}"), "`epochs` must be at most 1000000000"),
-        (("demo-divaug", "--set", "learning_rate=inf"), "`learning_rate` must be finite"),
+        (("demo-divaug", "--set", "epochs=0"), "`epochs`: input should be greater"),
+        (("demo-divaug", "--set", f"epochs={10**23}"), "`epochs`: input should be less"),
+        (
+            ("demo-divaug", "--set", "learning_rate=inf"),
+            "`learning_rate`: input should be a finite",
+        ),
         (("demo-divaug", "--set", "epochs"), "field=value"),
         (("demo-divaug", "--data", "{tmp}/none.npz"), "does not exist"),
         (("demo-divaug", "--device", "gpu"), "`device` must be"),
@@ -150,7 +153,7 @@ def test_reporting_writes_the_files_asked_for(finished, data, tmp_path):
         (("demo-divaug", "--data", "{tmp}/broken.npz"), "broken.npz"),
         (("demo-divaug", "--data", "{toy}"), "the 10 classes of fashion_mnist_small"),
         (("cifar100-wide-resnet-40-2-none", "--data", "{toy}"), "the 100 classes of cifar100"),
-        (("demo-divaug", "--set", "test_fraction=1"), "`test_fraction` must lie in [0.01, 0.9]"),
+        (("demo-divaug", "--set", "test_fraction=1"), "`test_fraction`: input should be less"),
         (("demo-divaug", "--set"), "'--set' requires an argument"),
         (("demo-divaug", "--sett", "epochs=1"), "No such option"),
         (("demo-divaug", "--seed", "one"), "Invalid value for '--seed'"),
@@ -235,9 +238,7 @@ def test_recipes_can_be_listed_and_filtered():
 
 
 def test_recipes_are_drawn_as_a_table_on_a_terminal(monkeypatch, capsys):
-    from divaug.lab.cli import console
-
-    monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit):
         run(["train", "--list", "svhn"])
@@ -302,9 +303,6 @@ def test_other_commands_refuse_too(capsys, tmp_path, finished, data):
         (("train", "--list", "--out", out), "--out does nothing with --list"),
         (("train", "--list", "--seed", 0), "--seed does nothing with --list"),
         (("train", "--list", "--unlabelled", out), "--unlabelled does nothing with --list"),
-        (("train", "demo-divaug", "--out", ""), "what follows --out is empty"),
-        (("train", "demo-divaug", "--out="), "what follows --out= is empty"),
-        (("", "demo-divaug"), "what follows divaug is empty"),
         (("reprot", out), "No such command 'reprot'"),
         (("measure", out, "--data", data, "--augmenter", "divag"), "Did you mean 'divaug'?"),
         (("train", "demo-divaug", "--out", out, "--data", data), "--resume"),
@@ -533,7 +531,6 @@ def test_a_demo_that_is_stopped_says_what_is_saved_and_goes_on(tmp_path, capsys,
         run(words)
     said = capsys.readouterr()
     assert end.value.code == 130
-    assert said.err == "divaug: stopped by SIGINT\n"
     saved = checkpoints.find(tmp_path / "divaug" / "checkpoints")[-1]
     assert said.out.splitlines()[-1] == (
         f"stopped after step 3 of divaug, saved to {saved}; give the same command again to go on"
@@ -634,10 +631,10 @@ def test_few_labels_and_unlabelled_images(data, tmp_path):
             ["demo-divaug", "--objective", "uda", "--labels", "25"],
             "must not exceed the 24 training",
         ),
-        (["demo-divaug", "--labels", "8"], "`labels` goes with an objective"),
+        (["demo-divaug", "--labels", "8"], "`labels` needs an objective"),
         (
             ["demo-divaug", "--objective", "uda", "--set", "confidence=2"],
-            "`confidence` must lie in",
+            "`confidence`: input should be",
         ),
         (["--objective", "supervised"], "a recipe is missing"),
     ],
@@ -672,4 +669,4 @@ def test_timing_an_objective_that_does_not_exist(capsys):
     with pytest.raises(SystemExit) as end:
         run(["bench", "step", "--objective", "udda"])
     assert end.value.code == 2
-    assert "unknown objective 'udda'" in capsys.readouterr().err
+    assert "fixmatch, uda stand for one, got 'udda'" in capsys.readouterr().err

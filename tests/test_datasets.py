@@ -99,7 +99,7 @@ def test_order_is_the_same_on_the_gpu():
 
 @pytest.mark.parametrize("bad", [{"seed": 0.5}, {"seed": True}, {"epoch": "1"}])
 def test_order_wants_integers(bad):
-    with pytest.raises(TypeError, match="`seed` and `epoch` must be whole numbers, got"):
+    with pytest.raises(TypeError, match="`seed` and `epoch` must be ints, got"):
         order(3, **{"seed": 0, "epoch": 0, **bad})
 
 

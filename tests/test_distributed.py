@@ -28,8 +28,7 @@ SCRIPT = """
 import os, sys, torch
 sys.path.insert(0, {root!r})
 torch.set_num_threads(1)
-import divaug.views
-from divaug import plugin
+import divaug
 from divaug.lab.train import train
 from divaug.lab.train.progress import Silent
 from tests.training_helpers import PlainEntry, toy_data, toy_recipe
@@ -46,7 +45,7 @@ with PlainEntry():
 torch.save(batches, {out!r} + "-" + os.environ.get("RANK", "0") + ".pt")
 """
 
-OWNER = {"divaug": "plugin.DivAug", "trivialaugment-xS": "divaug.views.Views"}
+OWNER = {"divaug": "divaug.DivAug", "trivialaugment-xS": "divaug.Views"}
 
 
 def launch(count, script, tmp_path):

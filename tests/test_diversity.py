@@ -2,31 +2,15 @@
 
 import itertools
 import math
-import warnings
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from divaug import affinity, diversity, loss_diversity, variance_diversity
-from divaug.diversity import AffinityMeter, Mean, kept_by_chance, largest_diversity, upper_bound
+from divaug import affinity, loss_diversity, variance_diversity
+from divaug._diversity import AffinityMeter, Mean, kept_by_chance, largest_diversity, upper_bound
 from tests.reference import kmeanspp_loops as loops
-
-
-class Sizes(TorchDispatchMode):
-    """Notes how many numbers each selection by an index makes."""
-
-    def __init__(self, taken):
-        super().__init__()
-        self.taken = taken
-
-    def __torch_dispatch__(self, function, _types, args=(), kwargs=None):
-        result = function(*args, **(kwargs or {}))
-        if function is torch.ops.aten.index_select.default:
-            self.taken.append(result.numel())
-        return result
 
 
 def probabilities(*shape, seed=0, sharpness=3.0):
@@ -74,26 +58,6 @@ def test_the_bound_of_the_paper():
     assert upper_bound(1, 10) == 0.0
 
 
-def test_identical_predictions_have_no_diversity():
-    same = probabilities(3, 1, 10).expand(3, 4, 10)
-    assert float(variance_diversity(same).max()) < 1e-12
-    assert float(variance_diversity(probabilities(2, 1, 10)).abs().max()) == 0.0
-
-
-def test_order_of_classes_and_of_views_does_not_matter():
-    probs = probabilities(20, 4, 10)
-    g = torch.Generator().manual_seed(1)
-    classes, views = torch.randperm(10, generator=g), torch.randperm(4, generator=g)
-    expected = variance_diversity(probs)
-    torch.testing.assert_close(variance_diversity(probs[..., classes]), expected)
-    torch.testing.assert_close(variance_diversity(probs[:, views]), expected)
-
-
-def test_half_precision_is_measured_in_float32():
-    probs = probabilities(5, 4, 10).to(torch.bfloat16)
-    assert torch.equal(variance_diversity(probs), variance_diversity(probs.float()))
-
-
 @pytest.mark.parametrize(("E", "S", "D"), [(8, 4, 10), (5, 1, 3), (5, 5, 3), (6, 2, 100)])
 def test_the_largest_diversity_is_that_of_some_choice_and_of_none_more(E, S, D):
     probs = torch.randn(7, E, D, generator=torch.Generator().manual_seed(E)).mul(3).softmax(-1)
@@ -102,31 +66,8 @@ def test_the_largest_diversity_is_that_of_some_choice_and_of_none_more(E, S, D):
     torch.testing.assert_close(largest_diversity(probs, S).float(), largest)
 
 
-@pytest.mark.parametrize("at_once", [1, 100, 10_000])
-def test_the_largest_diversity_does_not_depend_on_how_many_pairs_are_made_at_once(
-    at_once, monkeypatch
-):
-    probs = probabilities(6, 7, 9)
-    whole = largest_diversity(probs, 3)
-    monkeypatch.setattr(diversity, "_CHUNK", at_once)
-    taken = []
-    with Sizes(taken):
-        assert torch.equal(largest_diversity(probs, 3), whole)
-    # One pair of all images at least; never more numbers than are to be made.
-    assert 0 < max(taken) <= max(at_once, 6 * 9)
-    assert len(taken) == 2 * -(-21 // max(1, at_once // (6 * 9)))
-
-
 def test_the_largest_of_too_many_choices_is_not_a_number():
     assert bool(largest_diversity(torch.rand(2, 20, 3), 10).isnan().all())
-
-
-def test_what_was_prepared_without_gradients_serves_training_too():
-    probs = torch.rand(2, 7, 3)
-    with torch.inference_mode():
-        largest_diversity(probs, 3)
-    largest_diversity(probs.requires_grad_(), 3).sum().backward()
-    assert bool(probs.grad.isfinite().all())
 
 
 def test_loss_diversity_is_the_mean_cross_entropy():
@@ -188,12 +129,6 @@ def test_accumulated_batches_equal_one_pass():
     assert float(meter.compute()) == pytest.approx(float(affinity(clean, probs, labels)), abs=1e-12)
 
 
-def test_means_keep_no_graph():
-    mean = Mean()
-    mean.update(torch.ones(3, requires_grad=True) * 2)
-    assert not mean.compute().requires_grad
-
-
 @pytest.mark.parametrize(("labels", "error", "message"), [
     (torch.tensor([0, 3]), ValueError, r"`labels` must lie in \[0, 2\].*got 0 to 3"),
     (torch.tensor([-100, 1]), ValueError, r"`labels` must lie in \[0, 2\].*got -100 to 1"),
@@ -222,34 +157,12 @@ def test_labels_that_no_prediction_can_meet_are_no_affinity(labels, error, messa
         affinity(torch.rand(2, 3), torch.rand(2, 4, 3), labels)
 
 
-@pytest.mark.parametrize("shape", [(2,), (2, 2, 2, 2), (2, 1, 1, 2), (2, 1, 1, 1, 2)], ids=str)
-def test_views_of_more_axes_are_refused(shape):
-    """Broadcasting would compare views with the labels of other images."""
-    perfect = torch.eye(2)[:, None, None, :].expand(2, 2, 2, 2)
-    clean, labels = torch.eye(2), torch.tensor([0, 1])
-    with pytest.raises(ValueError, match=r"`augmented` must be \[B,D\] or \[B,S,D\]"):
-        affinity(clean, perfect if shape == (2, 2, 2, 2) else torch.rand(shape), labels)
-    assert float(affinity(clean, perfect.flatten(1, 2), labels)) == 0.0
-
-
 @pytest.mark.parametrize("probs", [
     torch.tensor([[2.0, -1.0], [0.5, 0.5]]), torch.tensor([[30.0, 1.0], [0.5, 0.5]]),
 ], ids=["below 0", "above 1"])  # fmt: skip
 def test_logits_are_no_probabilities(probs):
     with pytest.raises(ValueError, match=r"`probs`.*\[0, 1\].*logits\.softmax\(-1\)"):
         variance_diversity(probs)
-
-
-def test_what_a_model_can_predict_is_no_error():
-    """Neither rounded sums, nor a network that has gone astray, nor nothing at all."""
-    rounded = torch.tensor([[1 + 2**-7, 0.0], [1 + 2**-7, 0.0]], dtype=torch.bfloat16)
-    assert float(variance_diversity(rounded)) == 0
-    assert variance_diversity(torch.tensor([[math.nan, 0.5], [0.5, 0.5]])).isnan()
-    assert variance_diversity(torch.tensor([[math.nan, 0.5], [3.0, 4.0]])).isnan()
-    assert variance_diversity(torch.zeros(0, 2, 3)).shape == (0,)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # torch warns of numbers taken out of a graph
-        variance_diversity(torch.eye(2, requires_grad=True)).sum().backward()
 
 
 def test_sigmoids_of_many_labels_are_no_probabilities():
@@ -272,23 +185,6 @@ def test_a_prediction_that_is_not_a_number_is_no_class(which):
     assert affinity(*predictions, torch.tensor([0, 0])).isnan()
     ruled_out = torch.tensor([[-math.inf, 0.0], [0.0, -math.inf]])
     assert float(affinity(ruled_out, ruled_out, torch.tensor([1, 0]))) == 0
-
-
-def test_no_value_is_asked_for_away_from_the_processor():
-    """On the device "meta" no tensor has values: whoever asks for one fails."""
-    nowhere = torch.zeros(5, 4, 3, device="meta")
-    assert variance_diversity(nowhere).shape == (5,)
-    labels = torch.zeros(5, dtype=torch.int64, device="meta")
-    assert loss_diversity(nowhere, labels).shape == (5,)
-    assert affinity(nowhere[:, 0], nowhere, labels).shape == ()
-    with pytest.raises(RuntimeError, match="meta"):
-        float(nowhere.amax())
-
-
-@pytest.mark.parametrize("numbers", [(0, 10), (4, 0), (4.0, 10), (True, 10), (4, "10")], ids=str)
-def test_a_bound_of_no_sets_is_refused(numbers):
-    with pytest.raises(ValueError, match=r"`num_(selected|classes)` must be a whole number of at"):
-        upper_bound(*numbers)
 
 
 def test_wrong_input_is_refused():

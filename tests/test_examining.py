@@ -11,7 +11,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from divaug.expansion import expand
+from divaug._expand import expand
+from divaug._select import METHODS, select
 from divaug.lab import models, ways
 from divaug.lab.choices import SETTLED
 from divaug.lab.cli import app
@@ -23,7 +24,6 @@ from divaug.lab.train.opening import open_run
 from divaug.lab.train.progress import Silent
 from divaug.lab.ways import BATCH, JUDGE, WAYS
 from divaug.policies import Uniform
-from divaug.selection import METHODS, select
 from tests.training_helpers import toy_data, toy_recipe
 
 CPU = torch.device("cpu")
@@ -241,7 +241,7 @@ def test_on_a_gpu_float32_is_no_tf32_and_the_switches_are_put_back(allowed, prec
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"num_selected": 7}, r"`num_selected` must be a whole number in \[1, 6\], got 7"),
+        ({"num_selected": 7}, r"`num_selected` must be an int in \[1, 6\], got 7"),
         ({"num_candidates": 65}, "`num_candidates`"),
         ({"spaces": ()}, "`spaces` must name at least one space"),
     ],

@@ -15,9 +15,13 @@ from divaug.lab.figures.candidates import (
     FRAME,
     GAP,
     KEPT,
+    LARGEST,
     MARGIN,
+    NO_NETWORK,
     ROW,
     TITLE,
+    Network,
+    choose,
     draw_candidates,
 )
 from divaug.lab.figures.canvas import (
@@ -29,7 +33,6 @@ from divaug.lab.figures.canvas import (
     to_picture,
     to_tensor,
 )
-from divaug.lab.figures.choosing import LARGEST, Network, choose
 from divaug.lab.figures.magnitudes import draw_magnitudes, signed_magnitudes
 from divaug.lab.figures.scene import DAY, NIGHT, scene
 from divaug.lab.models import build
@@ -94,39 +97,9 @@ def test_sixteen_bits_are_scaled_to_eight(tmp_path):
         assert torch.equal(read, expected.to(torch.uint8).expand(3, 1, 9)), name
 
 
-def test_what_is_transparent_is_shown_on_white(tmp_path):
-    colours = [(10, 20, 30, 255), (10, 20, 30, 0), (0, 0, 0, 51)]
-    picture = Image.new("RGBA", (3, 1))
-    picture.putdata(colours)
-    picture.save(tmp_path / "a.png")
-    shown = [(10, 20, 30), (255, 255, 255), (204, 204, 204)]
-    assert read_image(tmp_path / "a.png")[:, 0].T.tolist() == [list(c) for c in shown]
-    palette = Image.new("P", (2, 1))
-    palette.putpalette([9, 8, 7, 50, 60, 70])
-    palette.putpixel((1, 0), 1)
-    palette.save(tmp_path / "b.png", transparency=0)
-    assert read_image(tmp_path / "b.png")[:, 0].T.tolist() == [[255, 255, 255], [50, 60, 70]]
-
-
-@pytest.mark.parametrize(("dtype", "kind"), [(np.float32, "floats"), (np.int32, "32-bit whole")])
-def test_numbers_of_no_known_range_are_refused(dtype, kind, tmp_path):
-    Image.fromarray(np.linspace(0, 1, 6, dtype=dtype).reshape(2, 3)).save(tmp_path / "a.tif")
-    with pytest.raises(ValueError, match=rf"a\.tif holds {kind}.*8 or 16 bits"):
-        read_image(tmp_path / "a.tif")
-
-
-def test_huge_pictures_are_refused_before_they_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("divaug.lab.datasets._decode.MAX_PIXELS", 99)
-    Image.new("L", (10, 10)).save(tmp_path / "a.png")
-    with pytest.raises(ValueError, match=r"a\.png has 10×10 pixels, more than 99"):
-        read_image(tmp_path / "a.png")
-
-
 def test_magnitudes_are_mirrored():
     assert signed_magnitudes(2) == (-1.0, 0.0, 1.0)
     assert len(signed_magnitudes(5)) == 9
-    with pytest.raises(ValueError, match="22"):
-        signed_magnitudes(22)
 
 
 def test_the_sheet_shows_what_apply_does():
@@ -156,7 +129,6 @@ def test_a_sheet_grows_with_images_magnitudes_and_operations():
     assert draw_magnitudes([scene(32), scene(32)], "paper", 3).height == 2 * one.height
     assert draw_magnitudes([scene(32)], "paper", 4).width > one.width
     assert draw_magnitudes([scene(32)], "uda", 3).height > one.height  # 20 and not 16
-    assert draw_magnitudes([resize(scene(96), 1, 7)], "released", 2).width > 0
 
 
 def test_frames_are_drawn_around_the_kept_candidates_and_no_others(choice):
@@ -173,45 +145,6 @@ def test_frames_are_drawn_around_the_kept_candidates_and_no_others(choice):
             below = tuple(int(v) for v in sheet[top + CELL + 1, left + CELL // 2])
             right = tuple(int(v) for v in sheet[top + CELL // 2, left + CELL + 1])
             assert (below == KEPT) == (right == KEPT) == (e in kept)
-
-
-def ink(text, anchor="lt", size=12, at=(200, 40)):
-    """The box that a line of text fills, and its columns without ink."""
-    page = Page.blank(400, 80)
-    page.write(text, *at, size, anchor=anchor)
-    dark = (pixels(page.picture) < 128).any(-1)
-    rows, columns = np.flatnonzero(dark.any(1)), np.flatnonzero(dark.any(0))
-    return (columns[0], rows[0], columns[-1], rows[-1]), columns
-
-
-@pytest.mark.parametrize("text", ["HOLE", "HOLE HOLE IT"])
-def test_text_stands_where_its_anchor_says(text):
-    left, top, right, _ = ink(text, "lt")[0]
-    width = right - left
-    assert 200 <= left <= 202
-    assert abs(top - 40) <= 1
-    middle, ending = ink(text, "mm")[0], ink(text, "rm")[0]
-    assert abs((middle[0] + middle[2]) / 2 - 200) <= 2
-    assert abs((middle[1] + middle[3]) / 2 - 40) <= 3
-    assert 197 <= ending[2] <= 201
-    assert middle[2] - middle[0] == pytest.approx(width, abs=1)
-
-
-@pytest.mark.parametrize("size", [10, 12, 16])
-def test_words_stand_apart_and_on_one_line(size):
-    (left, _, right, _), columns = ink("Y 0", size=size)
-    assert np.diff(columns).max() - 1 >= 0.3 * size - 1  # nothing but the space is as wide
-    together = ink("Y0", size=size)[0]
-    assert right - left > together[2] - together[0] + 0.2 * size
-    # A low word is not lifted to the top of a high one.
-    high, low = ink("H", size=size)[0], ink("H n", size=size)[0]
-    assert (high[1], high[3]) == (low[1], low[3])
-    page = Page.blank(400, 80)
-    page.write("H n", 200, 40, size)
-    dark = (pixels(page.picture) < 128).any(-1)
-    n = np.flatnonzero(dark[:, 200 + round(0.9 * size) :].any(1))
-    assert n[0] > high[1]
-    assert n[-1] == high[3]
 
 
 def test_what_is_kept_is_compared_with_chance(choice, monkeypatch):
@@ -255,10 +188,10 @@ def test_the_choice_is_the_librarys(method):
     images = [scene(64), scene(64, NIGHT)]
     choice = choose(images, NETWORK, num_candidates=6, num_selected=3, method=method, seed=4)
     squares = torch.stack([fit_square(image, 24) for image in images])
-    candidates, subpolicies = expand(squares, 6, Uniform("paper"), seed=4)
+    candidates, _ = expand(squares, 6, Uniform("paper"), seed=4)
     assert torch.equal(choice.candidates, candidates)
+    finished, subpolicies = expand(squares, 6, Uniform("paper"), plain(MEAN, STD), 4)
     assert choice.subpolicies.equal(subpolicies)
-    finished, _ = expand(squares, 6, Uniform("paper"), plain(MEAN, STD), 4)
     torch.testing.assert_close(choice.probs, score(MODEL, finished))
     assert torch.equal(choice.chosen, select(choice.probs, 3, method, seed=4))
     # A choice that the first three of each would not pass for.
@@ -267,21 +200,21 @@ def test_the_choice_is_the_librarys(method):
 
 def test_without_a_network_candidates_are_large_and_nothing_is_kept():
     photos = [resize(scene(96), 300, 400), resize(scene(96, NIGHT), 500, 260)]
-    choice = choose(photos, None, num_candidates=3, seed=4)
+    choice = choose(photos, NO_NETWORK, num_candidates=3, seed=4)
     squares = torch.stack([fit_square(photo, LARGEST) for photo in photos])
     assert torch.equal(choice.candidates, expand(squares, 3, Uniform("paper"), seed=4)[0])
-    assert choose([scene(40)], None).candidates.shape[-2:] == (40, 40)
+    assert choose([scene(40)], NO_NETWORK).candidates.shape[-2:] == (40, 40)
     written = pixels(draw_candidates(choice, "t"))
     assert not (written == KEPT).all(-1).any()
 
 
-@pytest.mark.parametrize("letters", ["éüß", "×–…", "ΩЖł"])
-def test_letters_of_other_languages_are_told_apart(letters):
-    """Where a font lacks one it draws a box, the same for all."""
+def test_letters_of_other_languages_are_drawn():
+    """A font without one draws a box, the same for all."""
 
     def drawn(text):
         page = Page.blank(60, 40)
         page.write(text, 10, 10, 20)
         return pixels(page.picture).tobytes()
 
-    assert len({drawn(letter) for letter in letters} | {drawn("\ue123")}) == len(letters) + 1
+    letters = "éüß×–…ΩЖł"
+    assert len({drawn(letter) for letter in (*letters, "\ue123")}) == len(letters) + 1

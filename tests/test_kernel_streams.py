@@ -5,10 +5,11 @@ import torch
 
 pytest.importorskip("triton")
 
-from divaug.kernels import candidates, streams
-from divaug.kernels.launching import Launcher
-from divaug.kernels.lists import List, list_kernel
-from divaug.kernels.statistics import table_kernel
+from divaug.kernels import plan
+from divaug.kernels.launch import Launcher
+from divaug.kernels.lookup_tables import table_kernel
+from divaug.kernels.plan import fork, wait_for
+from divaug.kernels.worklists import List, list_kernel
 
 GPU = torch.device("cuda", 0)
 TABLES, LATER = "tables", "later tables"
@@ -45,17 +46,17 @@ def launched(monkeypatch):
 
     monkeypatch.setattr(Launcher, "__call__", launch)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda _: current)
-    monkeypatch.setattr(streams, "_stream", lambda _, n: further.setdefault(n, Stream()))
-    monkeypatch.setattr(candidates, "fork", lambda _, lanes: streams.fork(GPU, lanes))
-    monkeypatch.setattr(candidates, "wait_for", lambda mark, _: streams.wait_for(mark, GPU))
+    monkeypatch.setattr(plan, "_stream", lambda _, n: further.setdefault(n, Stream()))
+    monkeypatch.setattr(plan, "fork", lambda _, lanes: fork(GPU, lanes))
+    monkeypatch.setattr(plan, "wait_for", lambda mark, _: wait_for(mark, GPU))
 
     def run(slots):
         images = torch.empty((2, 3, 224, 224), dtype=torch.uint8, device="meta")
         out = torch.empty((8, 3, 224, 224), device="meta")
         kinds = (torch.int32, torch.bool, torch.float32, torch.int32, torch.int64)
         sub = tuple(torch.empty((2, 4, slots), dtype=kind, device="meta") for kind in kinds)
-        monkeypatch.setattr(candidates, "_at_a_word", lambda images: images)  # has no address here
-        candidates.render(out, images, 4, sub, images, None, None, False)
+        monkeypatch.setattr(plan, "_at_a_word", lambda images: images)  # has no address here
+        plan.render(out, images, 4, sub, images, None, None, False)
         before["end"] = frozenset(current.known)
         return before, further
 
@@ -87,13 +88,3 @@ def test_one_operation_has_no_pairs(launched):
     before, _ = launched(1)
     assert before["end"] == {"lists", TABLES, List.ONE, List.ONE_TABLED}
     assert before[List.ONE_TABLED] >= {"lists", TABLES}
-
-
-def test_without_a_gpu_everything_runs_in_order():
-    (lane,) = streams.fork(torch.device("cpu"), 1)
-    assert lane.stream is None
-    mark = lane.mark()
-    assert mark is None
-    lane.wait_for(mark)
-    streams.wait_for(mark, torch.device("cpu"))
-    lane.join()

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from typer.testing import CliRunner
 
-from divaug.diversity import upper_bound
+from divaug._diversity import upper_bound
 from divaug.lab import methods as augmenters
 from divaug.lab import models
 from divaug.lab.cli import app
@@ -150,7 +150,7 @@ def test_epochs_of_a_schedule_lie_in_the_middle_of_equal_parts():
 
 @pytest.mark.parametrize("name", AUGMENTERS)
 def test_schedules_are_those_whose_policy_asks_for_the_epoch(name, network):
-    policy = maker(name, network)(DATA.train_images).source.policy
+    policy = maker(name, network)(DATA.train_images).expansion.policy
     assert policy.needs_epoch == (name in SCHEDULES)
 
 

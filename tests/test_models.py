@@ -285,7 +285,7 @@ def test_unknown_name_gives_all_names_and_the_nearest():
             lambda: build("resnet-18", 10, -1),
             "`in_channels` must be .* of at least 1, got -1",
         ),
-        (lambda: build("tiny-resnet-8", 10, seed=-1), r"`seed` must be a whole number in \[0, "),
+        (lambda: build("tiny-resnet-8", 10, seed=-1), r"`seed` must be an int in \[0, "),
         (lambda: WideResNet(39, 2, 10), "depth must be 6n"),
         (lambda: ShakeShake(25, 96, 10), "depth must be 6n"),
         (lambda: ShakeShake(26, 95, 10), "width must be even"),
@@ -300,11 +300,11 @@ def test_bad_arguments_are_refused_with_the_rule(call, message):
 @pytest.mark.parametrize("number", ["10", 10.0, None, True, torch.tensor(10)], ids=repr)
 @pytest.mark.parametrize("argument", ["num_classes", "in_channels", "seed"])
 def test_numbers_that_are_not_whole_are_refused_by_name(argument, number):
-    with pytest.raises(ValueError, match=f"`{argument}` must be a whole number.*got "):
+    with pytest.raises(ValueError, match=f"`{argument}` must be an int.*got "):
         build("tiny-resnet-8", **({"num_classes": 10} | {argument: number}))
 
 
 def test_resnet_50_without_torchvision_names_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchvision.models", None)
-    with pytest.raises(ImportError, match=r"divaug\[train\]"):
+    with pytest.raises(ImportError, match=r"\.\[train\]"):
         build("resnet-50", 10)

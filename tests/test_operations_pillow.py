@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from divaug.operations import OPERATIONS, apply
+from divaug.operations import FURTHER, OPERATIONS, apply
 from tests.reference import samples
 from tests.reference.pillow_operations import NAMES, WITHOUT_ARGUMENT, pillow_batch
 
@@ -45,7 +45,7 @@ def check(images, names, arguments, centers, partners, dtype=torch.float64):
 
 
 def test_the_table_is_the_agreed_one_in_the_agreed_order():
-    assert tuple(OPERATIONS) == NAMES
+    assert (*OPERATIONS, *FURTHER) == NAMES
 
 
 @pytest.mark.parametrize("channels", [1, 3], ids=["grey", "rgb"])
@@ -65,7 +65,9 @@ def test_equal_to_pillow(name, size, channels):
     )
     count = len(images)
     centers = samples.random_centers(count, *size, samples.generator(name, size))
-    partners = samples.images(channels, *size, count, "partner") if name == NAMES[-1] else None
+    partners = (
+        samples.images(channels, *size, count, "partner") if name == "SamplePairing" else None
+    )
     check(images, name, repeated, centers, partners)
 
 
@@ -84,11 +86,11 @@ def test_equal_to_pillow_at_random_arguments(name, dtype):
 @pytest.mark.parametrize("channels", [1, 3], ids=["grey", "rgb"])
 @pytest.mark.parametrize("size", [(1, 1), (17, 11), (32, 32)], ids=str)
 def test_mixed_batch_is_equal_to_pillow_image_by_image(size, channels):
-    count = 8 * len(NAMES)
+    count = 8 * len(OPERATIONS)
     g = samples.generator("mixed", size, channels)
     order = torch.randperm(count, generator=g)
-    names = [NAMES[i % len(NAMES)] for i in order.tolist()]
-    assert set(names) == set(NAMES)
+    names = [OPERATIONS[i % len(OPERATIONS)] for i in order.tolist()]
+    assert set(names) == set(OPERATIONS)
     images = samples.images(channels, *size, count, "mixed")[order]
     partners = samples.images(channels, *size, count, "mixed partner")
     centers = samples.random_centers(count, *size, g)
@@ -202,7 +204,25 @@ def test_cutout_of_every_side_at_every_position(channels):
     check(images, "Cutout", sides, torch.tensor([c[1:] for c in cases]), None)
 
 
-@pytest.mark.parametrize("size", [(2, 2), (2, 9), (9, 2), (3, 3), (3, 5)], ids=str)
-def test_sharpness_where_there_is_hardly_an_inside(size):
+@pytest.mark.parametrize("size", [(2, 2), (2, 9), (9, 2), (3, 3), (3, 5), (4, 6), (5, 5), (6, 5)])
+@pytest.mark.parametrize("name", ["Sharpness", "Smooth", "Blur"])
+def test_filters_where_there_is_hardly_an_inside(name, size):
     images = samples.images(3, *size, 60, "sharp")
-    check(images, "Sharpness", [0.0, 0.3, 1.9, 10.0, 1.0] * 12, None, None)
+    check(images, name, [0.0, 0.3, 1.9, 10.0, 1.0] * 12, None, None)
+
+
+def test_every_whole_crop_of_every_size():
+    """All weights that an image up to 24 pixels can ask for."""
+    for side in range(1, 25):
+        cuts = [float(cut) for cut in range((side + 1) // 2)]
+        image = samples.image("full", 1, side, side, "weights")
+        check(image.expand(len(cuts), -1, -1, -1), "CropBilinear", cuts, None, None)
+
+
+def test_every_half_crop_of_every_small_size():
+    """Also where the shorter side is even: half a pixel more can be cut of it than whole ones."""
+    cuts = [0.5 + i for i in range(6)] + [2.4999998, 3.4999998]
+    for height in range(1, 13):
+        for width in range(1, 13):
+            image = samples.image("full", 1, height, width, "halves")
+            check(image.expand(len(cuts), -1, -1, -1), "CropBilinear", cuts, None, None)

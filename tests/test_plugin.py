@@ -13,6 +13,7 @@ from torch import nn
 import divaug
 from divaug import (
     DivAug,
+    Views,
     default_augmentation,
     expand,
     follow,
@@ -21,13 +22,12 @@ from divaug import (
     select,
     variance_diversity,
 )
+from divaug._expand import replay
+from divaug._select import METHODS
 from divaug.operations import OPERATIONS
-from divaug.replaying import replay
-from divaug.selection import METHODS
-from divaug.views import Views
 from tests.reference import samples, two_processes
 from tests.reference.no_waiting import NoWaiting
-from tests.reference.small_models import network, same, state
+from tests.reference.small_models import network
 
 IMAGES = samples.images(3, 12, 12, 6)
 LABELS = torch.tensor([4, 0, 3, 1, 2, 0])
@@ -75,12 +75,6 @@ def test_every_output_is_traced_to_its_source(policy, method):
     assert torch.equal(repeated, labels.repeat_interleave(4))  # image-major
 
 
-def test_pairing_never_relabels():
-    policy = policies.Single("SamplePairing", 1.0, "released")
-    _, labels = DivAug(network(), 8, 4, policy=policy)(IMAGES, LABELS)
-    assert torch.equal(labels, LABELS.repeat_interleave(4))
-
-
 def test_soft_labels_and_no_labels():
     soft = torch.softmax(torch.arange(30.0).view(6, 5), -1)
     hard_views, _ = DivAug(network(), 4, 2)(IMAGES, LABELS)
@@ -108,6 +102,27 @@ def test_equal_to_the_three_stages(method):
         assert torch.equal(views, picked)
 
 
+@pytest.mark.parametrize("method", ["kmeans++", "uniform"])
+def test_an_explanation_is_of_the_next_call_and_counts_no_step(method):
+    model, index = network(), torch.tensor([5, 9, 1, 77, 3, 2])
+    augment = DivAug(model, 6, 3, default=default_augmentation.cifar10(), method=method, seed=9)
+    augment(IMAGES)
+    before = augment.state_dict(), augment.record()
+    found = augment.explain(IMAGES, index=index)
+    assert str((augment.state_dict(), augment.record())) == str(
+        before
+    )  # NaN is not equal to itself
+    views, _ = augment(IMAGES, index=index)
+    picked = torch.stack([found.candidates[b, found.chosen[b]] for b in range(6)]).flatten(0, 1)
+    assert torch.equal(views, picked)
+    assert torch.equal(found.probs, score(model, found.candidates))
+    assert augment.kept().equal(found.subpolicies[torch.arange(6)[:, None], found.chosen])
+    again = replay(IMAGES, augment.kept(), finished=True)
+    assert torch.equal(again.flatten(0, 1), views)
+    with pytest.raises(ValueError, match="`images` is empty"):
+        augment.explain(IMAGES[:0])
+
+
 def test_without_a_default_augmentation_bytes_are_scaled():
     views, _ = DivAug(network(), 2, 1, policy=policies.Identity())(IMAGES)
     torch.testing.assert_close(views, IMAGES.float() / 255, rtol=1e-6, atol=1e-7)
@@ -127,14 +142,6 @@ def test_channels_last():
     assert torch.equal(views, plain)
 
 
-def test_the_model_is_left_as_it_was():
-    model = network()
-    model[1].eval()
-    before = state(model)
-    DivAug(model)(IMAGES, LABELS)
-    assert same(state(model), before)
-
-
 def test_how_many_are_kept_and_by_which_rule_may_change_between_calls():
     """A schedule of S, for instance."""
     augment = DivAug(network(5), 6, 4)
@@ -144,7 +151,7 @@ def test_how_many_are_kept_and_by_which_rule_may_change_between_calls():
     assert torch.equal(fixed(IMAGES)[0], DivAug.__call__(fresh(augment), IMAGES)[0])
     for name, value, message in (
         ("num_selected", 7, r"`num_selected` must lie in \[1, num_candidates=6\], got 7"),
-        ("num_selected", 2.0, r"`num_selected` must be a whole number of at least 1, got 2\.0"),
+        ("num_selected", 2.0, r"`num_selected` must be an int of at least 1, got 2\.0"),
         ("method", "nope", "unknown method 'nope'"),
     ):
         before = getattr(augment, name)
@@ -173,13 +180,6 @@ def test_a_method_that_needs_no_model_does_not_ask_it():
     assert len(DivAug(Never(), 4, 2, method="uniform")(IMAGES)[0]) == 12
 
 
-def test_the_size_of_a_chunk_of_scoring_is_handed_on():
-    model, sizes = network(), []
-    model.register_forward_pre_hook(lambda _m, args: sizes.append(len(args[0])))
-    DivAug(model, 4, 2, chunk_size=5)(IMAGES)
-    assert sizes == [5, 5, 5, 5, 4]
-
-
 def test_a_schedule_follows_the_epoch():
     augment = DivAug(network(), 8, 4, policy=policies.PBA("svhn"))
     augment(IMAGES, epoch=0)
@@ -194,16 +194,11 @@ def test_a_schedule_follows_the_epoch():
 @pytest.mark.parametrize("policy", [policies.Uniform(), policies.PBA("svhn")], ids=["none", "pba"])
 def test_an_epoch_that_is_none_is_refused_with_and_without_a_schedule(policy, epoch):
     for augment in (DivAug(network(), 4, 2, policy=policy), Views(policy)):
-        with pytest.raises(ValueError, match="`epoch` must be a whole number"):
+        with pytest.raises(ValueError, match="`epoch` must be an int"):
             augment(IMAGES, epoch=epoch)
 
 
 # --- steps and resuming ------------------------------------------------------------------------
-
-
-def test_every_step_draws_anew():
-    augment = DivAug(network(), 4, 2)
-    assert not torch.equal(augment(IMAGES)[0], augment(IMAGES)[0])
 
 
 def test_a_resumed_run_draws_what_the_uninterrupted_one_would_have():
@@ -219,31 +214,6 @@ def test_a_resumed_run_draws_what_the_uninterrupted_one_would_have():
     assert torch.equal(resumed(IMAGES)[0], expected[3])
     assert torch.equal(resumed(IMAGES)[0], expected[4])
     assert resumed.state_dict() == whole.state_dict()
-
-
-@pytest.mark.parametrize("wrong", [{}, {"step": 1}, {"step": 1, "seed": 0, "epoch": 3}, None, 7])
-def test_a_wrong_state_is_refused(wrong):
-    with pytest.raises(ValueError, match="`step` and `seed`"):
-        DivAug(network()).load_state_dict(wrong)
-
-
-@pytest.mark.parametrize("step", [-1, 2.5, "3", None])
-def test_a_state_whose_step_is_none_is_refused_and_changes_nothing(step):
-    augment = DivAug(network(), seed=5)
-    with pytest.raises(ValueError, match=r"`step` must be a whole number in \[0, "):
-        augment.load_state_dict({"step": step, "seed": 6})
-    assert augment.state_dict() == {"step": 0, "seed": 5}
-
-
-def test_looking_at_views_in_inference_mode_leaves_it_fit_for_training():
-    """What it adds to, step and record, must not belong to that mode."""
-    plain, seen = DivAug(network(), 4, 2), DivAug(network(), 4, 2)
-    expected = [plain(IMAGES)[0] for _ in range(2)]
-    with torch.inference_mode():
-        assert torch.equal(seen(IMAGES)[0], expected[0])
-    assert torch.equal(seen(IMAGES)[0], expected[1])
-    assert seen.record_state() == plain.record_state()
-    assert seen.state_dict() == plain.state_dict()
 
 
 @pytest.mark.parametrize("way", ["made", "copied", "unpickled", "record loaded"])
@@ -315,14 +285,6 @@ def test_the_record_is_a_count_of_the_kept_sub_policies():
     assert record.diversity_best >= record.diversity_kept
 
 
-def test_kept_candidates_are_more_diverse_than_all_of_them():
-    augment = DivAug(network(10, seed=3), 8, 4)
-    for _ in range(5):
-        augment(IMAGES)
-    record = augment.record()
-    assert record.diversity_kept > record.diversity_all > 0
-
-
 def test_the_exact_choice_reaches_the_best_there_is_and_no_other_does():
     reached = {}
     for method in ("kmeans++", "greedy", "exact"):
@@ -334,14 +296,6 @@ def test_the_exact_choice_reaches_the_best_there_is_and_no_other_does():
     assert max(reached["kmeans++"], reached["greedy"]) < 1
 
 
-def test_identities_are_not_counted():
-    augment = DivAug(network(), 4, 2, policy=policies.RandAugment(2, 5))
-    augment(IMAGES)
-    record = augment.record()
-    assert record.operations == record.drawn  # what was drawn was applied
-    assert sum(record.drawn.values()) < 6 * 2 * 2
-
-
 def test_what_was_not_measured_is_not_a_number():
     augment = DivAug(network(), 4, 2, method="uniform")
     augment(IMAGES)
@@ -349,19 +303,6 @@ def test_what_was_not_measured_is_not_a_number():
     assert math.isnan(augment.record().diversity_all)
     assert math.isnan(augment.record().diversity_best)
     assert augment.record().images == 6
-
-
-def test_resetting_begins_a_new_record():
-    augment = DivAug(network(), 4, 2)
-    with pytest.raises(ValueError, match="call the augmenter first"):
-        augment.record()
-    augment(IMAGES)
-    augment.reset_record()
-    with pytest.raises(ValueError, match="call the augmenter first"):
-        augment.record()
-    augment(IMAGES[:2])
-    assert augment.record().images == 2
-    assert augment.state_dict()["step"] == 2
 
 
 def test_selecting_and_recording_never_wait_for_the_device():
@@ -372,7 +313,7 @@ def test_selecting_and_recording_never_wait_for_the_device():
     with NoWaiting():
         for method in METHODS:
             chosen = select(probs, 2, method, step=torch.tensor(1))
-        augment.source.finish(IMAGES, None, subpolicies, chosen, probs)
+        augment._finish(IMAGES, subpolicies, chosen, probs)
     with pytest.raises(AssertionError, match="wait"), NoWaiting():
         probs.max().item()
 
@@ -389,15 +330,6 @@ def test_under_autocast():
     loss.backward()
     assert views.dtype == torch.float32
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
-
-
-def test_with_a_compiled_model():
-    plain, _ = DivAug(network(), 4, 2)(IMAGES)
-    model = torch.compile(network(), backend="eager")
-    views, labels = DivAug(model, 4, 2)(IMAGES, LABELS)
-    assert torch.equal(views, plain)
-    F.cross_entropy(model(views), labels).backward()
-    assert model.training
 
 
 COMPILED = {
@@ -463,14 +395,6 @@ def test_two_processes_draw_what_one_process_draws(tmp_path):
             assert torch.equal(share[step][1], whole[step][1][rank::2])
 
 
-def test_labels_of_any_kind_follow_the_number_of_their_image():
-    """As the refusal of other labels than tensors says."""
-    with pytest.raises(TypeError, match=r"got dict; .*give torch.arange\(len\(images\)\)"):
-        DivAug(network(), 4, 2)(IMAGES, {"boxes": []})
-    _, numbers = DivAug(network(), 4, 2)(IMAGES, torch.arange(len(IMAGES)))
-    assert numbers.tolist() == [i for i in range(len(IMAGES)) for _ in range(2)]
-
-
 # --- refusals ----------------------------------------------------------------------------------
 
 
@@ -480,9 +404,9 @@ def test_labels_of_any_kind_follow_the_number_of_their_image():
     ({"method": "kmeans"}, ValueError, r"Did you mean 'kmeans\+\+'"),
     ({"seed": -1}, ValueError, "seed"),
     ({"policy": "Uniform"}, TypeError, "policy"),
-    ({"num_candidates": "8"}, ValueError, r"`num_candidates`.*whole number in \[1, 64\], got '8'"),
+    ({"num_candidates": "8"}, ValueError, r"`num_candidates`.*an int in \[1, 64\], got '8'"),
     ({"num_candidates": 100}, ValueError, r"`num_candidates`.*in \[1, 64\], got 100"),
-    ({"num_selected": 2.0}, ValueError, "`num_selected` must be a whole number.*got 2.0"),
+    ({"num_selected": 2.0}, ValueError, "`num_selected` must be an int.*got 2.0"),
     ({"chunk_size": 0}, ValueError, "`chunk_size`.*at least 1, got 0"),
     ({"method": ["kmeans++"]}, ValueError, r"unknown method \['kmeans\+\+'\]"),
     ({"default": "cifar10"}, TypeError, r"`default`.*default_augmentation\.cifar10\(\).*'cifar10'"),
@@ -496,17 +420,6 @@ def test_labels_of_any_kind_follow_the_number_of_their_image():
 def test_wrong_settings_are_refused_at_once(arguments, error, message):
     with pytest.raises(error, match=message):
         DivAug(network(), **arguments)
-
-
-def test_weights_of_eight_bits_do_not_make_images_of_eight_bits():
-    model = network()
-    model.register_parameter(
-        "packed", nn.Parameter(torch.zeros(2).to(torch.float8_e4m3fn), requires_grad=False)
-    )
-    assert next(model.parameters()).dtype == torch.float8_e4m3fn
-    assert DivAug(model, 4, 2)(IMAGES)[0].dtype == torch.float32
-    model[0].to(torch.bfloat16)
-    assert DivAug(model, 4, 2, method="uniform")(IMAGES)[0].dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize(("pool", "error", "message"), [
@@ -523,37 +436,13 @@ def test_a_pool_that_no_batch_could_draw_from_is_refused_at_once(pool, error, me
         Views(pool=pool)
 
 
-@pytest.mark.parametrize("model", [None, F.relu, "resnet"])
-def test_a_model_that_is_no_module_is_refused(model):
-    with pytest.raises(TypeError, match=rf"`model`.*Module.*got {type(model).__name__}"):
-        DivAug(model)
-
-
-def test_as_many_candidates_as_can_be_selected_from():
-    views, _ = DivAug(network(), 64, 2)(IMAGES[:1])
-    assert len(views) == 2
-
-
-def test_a_model_of_one_class_is_refused():
-    with pytest.raises(ValueError, match="two classes"):
-        DivAug(network(1))(IMAGES)
-
-
 def test_labels_must_fit_the_images():
-    with pytest.raises(ValueError, match="5 for 6"):
+    with pytest.raises(ValueError, match=r"one entry per image, got \(5,\) for 6"):
         DivAug(network())(IMAGES, LABELS[:5])
-    with pytest.raises(TypeError, match=r"`labels` must be a tensor.*got list.*as_tensor"):
+    with pytest.raises(TypeError, match=r"`labels` must be a tensor.*got list.*arange"):
         DivAug(network())(IMAGES, LABELS.tolist())
-    with pytest.raises(ValueError, match=r"`labels`.*no axes.*labels\[None\]"):
+    with pytest.raises(ValueError, match=r"`labels` must have one entry per image, got \(\)"):
         DivAug(network())(IMAGES[:1], LABELS[0])
-
-
-@pytest.mark.parametrize("labels", [None, LABELS], ids=["none", "labels"])
-def test_images_that_are_no_batch_are_refused(labels):
-    with pytest.raises(TypeError, match=r"`images` must be a torch\.Tensor.*ndarray"):
-        DivAug(network())(IMAGES.numpy(), labels)
-    with pytest.raises(ValueError, match="`images` must have four axes"):
-        DivAug(network())(IMAGES[0], labels)
 
 
 @pytest.mark.parametrize("labels", [None, LABELS], ids=["none", "labels"])
@@ -573,7 +462,7 @@ def test_images_of_other_channels_are_refused_without_a_word_of_what_was_not_pas
 def test_normalised_images_are_refused_with_the_remedy():
     with pytest.raises(ValueError, match="Normalize"):
         divaug.DivAug(network())(torch.randn(2, 3, 8, 8, generator=samples.generator(0)))
-    with pytest.raises(ValueError, match="from 0 to 255 pass uint8 or divide by 255"):
+    with pytest.raises(ValueError, match="from 0 to 255 pass uint8"):
         divaug.DivAug(network())(IMAGES.float())
 
 
@@ -582,11 +471,6 @@ def test_an_empty_batch_stays_empty():
     images, labels = augment(IMAGES[:0], torch.zeros(0, dtype=torch.int64))
     assert images.shape == (0, *IMAGES.shape[1:])
     assert len(labels) == 0
-
-
-def test_images_of_the_wrong_rank_are_named():
-    with pytest.raises(ValueError, match="`images` must have four axes"):
-        DivAug(network(), 4, 2)(IMAGES[0])
 
 
 def test_an_augmenter_sent_to_another_process_counts_for_itself():
@@ -629,5 +513,5 @@ def test_what_made_the_views_needs_the_pool_that_they_were_paired_from(make):
     again = replay(IMAGES, kept, pool=pool).flatten(0, 1)
     assert torch.equal((views * 255).round().to(torch.uint8), again)
     before = kept.clone()
-    augment.source._last.subpolicies.argument.zero_()  # as a graph does that is replayed
+    augment._last[0].argument.zero_()  # as a graph does that is replayed
     assert kept.equal(before)

@@ -6,10 +6,10 @@ import torch
 from scipy import stats
 
 from divaug import expand, policies
+from divaug._random import Purpose, Stream, uniform
 from divaug.operations import OPERATIONS, Operation
 from divaug.operations.magnitude import Range, spaces
-from divaug.policies.table import Partners
-from divaug.randomness import Purpose, Stream, uniform
+from divaug.policies import Partners
 
 RARE = 1e-4  # two-sided chance that a correct policy fails one of these tests; seeds are fixed
 
@@ -149,12 +149,6 @@ def test_excluded_operations_never_come():
     assert_evenly_spread(np.delete(counts.numpy(), gone))
 
 
-def test_a_list_of_exclusions_is_as_good_as_a_tuple():
-    policy = policies.Uniform(exclude=["Invert"])
-    assert policy == policies.Uniform(exclude=("Invert",))
-    assert draws(policy, samples=2).shape == (2, 5, 2)
-
-
 def _add(images, value, _center, _partner):
     return (images.int() + value[:, None, None, None].int()).to(torch.uint8)
 
@@ -187,28 +181,6 @@ def test_an_operation_of_your_own_may_return_one_value_for_all_pixels(side):
     candidates, subpolicies = expand(images, 20, policy)
     applied = subpolicies.applied[:, :, 0, None, None, None]
     assert torch.equal(candidates, torch.where(applied, mean(images)[:, None], images[:, None]))
-
-
-WRONG_RESULTS = {
-    "shape": (
-        lambda images: images[..., 1:],
-        ValueError,
-        r"\(\d+, 3, 4, 4\).*got shape \(\d+, 3, 4, 3\)",
-    ),
-    "one image": (lambda images: images[0], ValueError, r"got shape \(3, 4, 4\)"),
-    "dtype": (lambda images: images * 0.5, TypeError, r"got torch\.float32.*\.to\(torch\.uint8\)"),
-    "array": (lambda images: images.numpy(), TypeError, "got ndarray"),
-    "nothing": (lambda _images: None, TypeError, "got NoneType"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG_RESULTS)
-def test_an_operation_of_your_own_that_returns_something_else_is_named(name):
-    function, error, message = WRONG_RESULTS[name]
-    wrong = Operation("Wrong", lambda images, _argument, _center, _partner: function(images))
-    policy = policies.Uniform(exclude=tuple(OPERATIONS), extra=((wrong, Range(0.0, 0.0, "")),))
-    with pytest.raises(error, match=f"Wrong must return a uint8 tensor.*{message}"):
-        expand(torch.zeros(4, 3, 4, 4, dtype=torch.uint8), 8, policy)
 
 
 def test_an_operation_of_your_own_may_need_a_partner():
@@ -308,22 +280,6 @@ def test_published_rows_are_drawn_evenly_and_keep_their_pairs(policy):
     assert stats.chisquare(observed, expected).pvalue > RARE
 
 
-def test_fast_auto_augment_applies_with_the_published_probability():
-    """Some thousand probabilities, each rare: by tenths."""
-    these = draws(policies.FastAutoAugment("svhn"))
-    p, applied = these.probability.double(), these.applied
-    for low in range(10):
-        inside = (p >= low / 10) & (p < (low + 1) / 10)
-        assert_frequency(applied[inside].sum(), inside.sum(), float(p[inside].mean()))
-
-
-def test_auto_augment_applies_with_the_published_probability():
-    these = draws(policies.AutoAugment("svhn"))
-    for p in these.probability.unique():
-        here = these.probability == p
-        assert_frequency(these.applied[here].sum(), here.sum(), float(p))
-
-
 @pytest.mark.parametrize("p", [0.0, 1.0, 0.3])
 def test_single_never_fires_at_0_and_always_at_1(p):
     these = draws(policies.Single("Rotate", p), samples=20_000)
@@ -352,25 +308,12 @@ def test_identity_changes_nothing():
     assert subpolicies.shape == (1, 3, 0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
-@pytest.mark.parametrize(
-    "policy",
-    [policies.Uniform(), policies.Uniform("uda"), policies.RandAugment(2, 9),
-     policies.AutoAugment(), policies.FastAutoAugment(), policies.PBA(total_epochs=10),
-     policies.TrivialAugment(), policies.SharedLevel(), policies.Identity()],
-    ids=lambda policy: type(policy).__name__,
-)  # fmt: skip
-def test_torchs_default_dtype_changes_no_draw(policy, dtype, tmp_path):
-    expected = draws(policy, samples=300, epoch=3)
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        found = draws(policy, samples=300, epoch=3)
-        found.save(tmp_path / "drawn.pt")
-        loaded = type(found).load(tmp_path / "drawn.pt")
-    finally:
-        torch.set_default_dtype(before)
-    assert found.equal(expected)
-    assert loaded.equal(expected)
-    for name in ("argument", "probability", "magnitude"):
-        assert getattr(found, name).dtype == torch.float32
+@pytest.mark.parametrize("policy", [policies.AutoAugment("svhn"), policies.FastAutoAugment("svhn")])
+def test_published_rows_are_applied_with_their_probability(policy):
+    """By tenths: some lists hold thousands of probabilities, each rare."""
+    these = draws(policy)
+    p, applied = these.probability.double(), these.applied
+    for low in range(10):
+        inside = (p >= low / 10) & (p < (low + 1) / 10)
+        if inside.any():
+            assert_frequency(applied[inside].sum(), inside.sum(), float(p[inside].mean()))

@@ -1,21 +1,17 @@
 """A policy of your own: what it draws is used as it is, and refused where it cannot be."""
 
-import gc
 import re
-import weakref
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 import divaug
 from divaug import DivAug, expand, policies
-from divaug.operations import OPERATIONS, Operation
-from divaug.operations.magnitude import Range
-from divaug.policies.table import Entry
+from divaug.operations import OPERATIONS
+from divaug.operations.magnitude import NO_MAGNITUDE, Range
+from divaug.policies import Entry
 from tests.reference import samples
 from tests.reference.small_models import network
 
@@ -105,160 +101,85 @@ def test_what_cannot_be_applied_is_refused_by_the_name_of_the_policy(case):
         DivAug(network(), 3, 2, policy=Own(what))(IMAGES)
 
 
-class Allowing:
-    """Keeps a setting where neither equality nor JSON looks."""
-
-    def __init__(self, n, m, allowed):
-        super().__init__(n, m)
-        object.__setattr__(self, "allowed", allowed)
-
-    def rows(self):
-        return [row for row in super().rows() if row[0].operation in self.allowed]
-
-
-class Undecorated(Allowing, policies.RandAugment):
-    """In its __dict__."""
-
-
-class WithDefault(Undecorated):
-    """Where a class has the attribute too."""
-
-    allowed = ("Rotate",)
-
-    def __init__(self, n, m, allowed=("Rotate",)):
-        super().__init__(n, m, allowed)
-
-
-class Slotted(Undecorated):
-    """Where no __dict__ has it."""
-
-    __slots__ = ("allowed",)
+# --- plans -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class OwnInit(Allowing, policies.RandAugment):
-    """A dataclass that is not made of its fields."""
+class Copied(policies.TablePolicy):
+    """RandAugment as somebody might copy it into a file of their own."""
 
-    __init__ = Allowing.__init__
+    n: int = 2
 
-
-class OtherRows(policies.RandAugment):
-    """Has no setting of its own, and a value that is made once."""
-
-    @cached_property
-    def kept(self):
-        return [row for row in super().rows() if row[0].operation == "Rotate"]
-
+    @policies.settled
     def rows(self):
-        return self.kept
+        return policies.RandAugment(self.n, 9).rows()
 
 
 @dataclass(frozen=True)
-class Derived(policies.RandAugment):
-    """Keeps what follows from its fields."""
+class Stretched(policies.Policy):
+    """Another policy's plan."""
 
-    def __post_init__(self):
-        super().__post_init__()
-        object.__setattr__(self, "_doubled", 2 * self.m)
+    num_operations = 2
+    needs_epoch = True
 
-
-class Lazy(policies.RandAugment):
-    """Keeps by hand what was made once."""
-
-    def rows(self):
-        if "_rows" not in vars(self):
-            rows = [row for row in super().rows() if row[0].operation == "Rotate"]
-            object.__setattr__(self, "_rows", rows)
-        return self._rows
-
-
-class Further(Derived):
-    """Adds nothing."""
+    def plan(self, height, width, device):
+        return policies.PBA("svhn", 10).plan(height, width, device)
 
 
 @dataclass(frozen=True)
-class Weighed(policies.RandAugment):
-    """Keeps a tensor that follows from its fields."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        object.__setattr__(self, "_weights", torch.full((3,), float(self.m)))
-
-
-class Controlled(policies.Policy):
-    """Draws what a network says, which is no setting."""
-
-    num_operations = 1
-
-    def __init__(self, controller):
-        object.__setattr__(self, "controller", controller)
+class OwnDraw(policies.RandAugment):
+    """Its own draw, although it inherits a plan."""
 
     def draw(self, stream, candidates, *_given):
-        angle = float(self.controller.bias.detach()[0])
-        return drawn((len(stream.index), candidates, 1), argument=angle)
+        return drawn((len(stream.index), candidates, 2))
 
 
-OUTSIDE = [Undecorated, WithDefault, Slotted, OwnInit]
+class Mixin:
+    def draw(self, stream, candidates, *_given):
+        return drawn((len(stream.index), candidates, 2))
 
 
-@pytest.mark.parametrize("kind", OUTSIDE)
-def test_policies_that_compare_equal_draw_what_each_was_asked_for(kind):
-    """Tables are kept by what the rows say, not by what equality looks at."""
-    for names in (("Rotate",), ("Color",), ("Rotate", "Color")):
-        policy = kind(2, 9, names)
-        assert policy == kind(2, 9, ("Invert",))  # which is the trap
-        for _ in range(2):
-            _, found = expand(IMAGES, 32, policy)
-            drawn_names = {OPERATIONS[i] for i in found.operation.unique().tolist()}
-            assert drawn_names == set(names)
+class Mixed(Mixin, policies.PBA):
+    """The same by inheritance."""
 
 
-@pytest.mark.parametrize("kind", OUTSIDE)
-def test_text_that_would_not_give_a_policy_back_is_refused(kind):
-    said = rf"outside of its fields.*make {kind.__name__} a dataclass\(frozen=True\)"
-    with pytest.raises(TypeError, match=said):
-        kind(2, 9, ("Color",)).to_json()
+@pytest.mark.parametrize(
+    ("own", "ours", "epoch"),
+    [(Copied(), policies.RandAugment(2, 9), None), (Stretched(), policies.PBA("svhn", 10), 7)],
+)
+def test_a_plan_is_drawn_from_whoever_offers_it(own, ours, epoch):
+    found, subpolicies = expand(IMAGES, 8, own, epoch=epoch)
+    expected, drawn_by_ours = expand(IMAGES, 8, ours, epoch=epoch)
+    assert torch.equal(found, expected)
+    assert subpolicies.equal(drawn_by_ours)
+    here = (12, 12, torch.device("cpu"))
+    assert type(own.plan(*here)) is type(ours.plan(*here))
 
 
-def test_a_policy_that_asks_a_network_draws_and_is_not_written():
-    policy = Controlled(torch.nn.Linear(2, 2))
-    _, found = expand(IMAGES, 3, policy)
-    assert (found.argument == policy.controller.bias[0]).all()
-    with pytest.raises(TypeError, match=r"has settings outside of its fields.*controller"):
-        policy.to_json()
+@pytest.mark.parametrize("policy", [OwnDraw(2, 9), Mixed()])
+def test_a_draw_of_its_own_comes_before_a_plan_that_is_inherited(policy):
+    assert policy.plan(12, 12, torch.device("cpu")) is None
+    _, found = expand(IMAGES, 3, policy, epoch=150)
+    assert (found.operation == ROTATE).all()
 
 
-@dataclass(frozen=True)
-class Switched(policies.Policy):
-    """One policy until an epoch, then the others in turn."""
+def test_a_policy_needs_a_plan_or_a_draw():
+    class Neither(policies.Policy):
+        num_operations = 1
 
-    needs_epoch = True
-    first: policies.Policy
-    then: tuple[policies.Policy, ...]
-    switch: int = 5
-    num_operations = 2
-
-    def draw(self, stream, candidates, size, partners, epoch=None):
-        later = self.then[epoch % len(self.then)]
-        policy = self.first if epoch < self.switch else later
-        return policy.draw(stream, candidates, size, partners, epoch)
+    with pytest.raises(TypeError, match="Neither must define `plan` or `draw`"):
+        expand(IMAGES, 2, Neither())
 
 
-def test_policies_within_a_policy_are_written_with_it():
-    policy = Switched(policies.Uniform("released"), (policies.RandAugment(2, 9), policies.PBA()))
-    again = policies.from_json(policy.to_json())
-    assert again == policy
-    for epoch in (0, 6, 7):
-        _, found = expand(IMAGES, 4, again, epoch=epoch)
-        _, expected = expand(IMAGES, 4, policy, epoch=epoch)
-        assert all(map(torch.equal, found.tensors().values(), expected.tensors().values()))
-    text = policy.to_json().replace('"RandAugment"', '"RandAugmnet"')
-    with pytest.raises(ValueError, match="Did you mean 'RandAugment'"):
-        policies.from_json(text)
+# --- tables ------------------------------------------------------------------------------------
+
+
+RIGHT = Range(90.0, 0.0, "test")
+NOTHING = Entry(None, NO_MAGNITUDE)
 
 
 def own_table(*entries, **settings):
-    """A policy of one's own with these rows, and whatever else."""
+    """A policy with these rows."""
 
     class Own(policies.TablePolicy):
         def rows(self):
@@ -267,9 +188,6 @@ def own_table(*entries, **settings):
     for name, value in settings.items():
         setattr(Own, name, value)
     return Own()
-
-
-RIGHT = Range(90.0, 0.0, "test")
 
 
 def test_a_policy_that_changes_draws_what_it_says_now():
@@ -289,20 +207,26 @@ def test_a_policy_that_changes_draws_what_it_says_now():
         policy.to_json()
 
 
-def test_policies_are_not_kept_alive():
-    class Asking(policies.RandAugment):
-        def rows(self):
-            return [row for row in super().rows() if self.network is not None]
+@dataclass(frozen=True)
+class Allowing(policies.RandAugment):
+    """Keeps a setting where neither equality nor JSON looks."""
 
-    gone = []
-    for _ in range(5):
-        policy, network = Asking(2, 9), torch.nn.Linear(2, 2)
-        object.__setattr__(policy, "network", network)
-        expand(IMAGES, 2, policy)
-        gone.append(weakref.ref(network))
-        del policy, network
-    gc.collect()
-    assert [each() for each in gone] == [None] * 5
+    def __init__(self, n, m, allowed):
+        super().__init__(n, m)
+        object.__setattr__(self, "allowed", allowed)
+
+    def rows(self):
+        return [row for row in super().rows() if row[0].operation in self.allowed]
+
+
+def test_policies_that_compare_equal_draw_what_each_was_asked_for():
+    """Tables are kept by what the rows say, not by what equality looks at."""
+    for names in (("Rotate",), ("Color",), ("Rotate", "Color")):
+        policy = Allowing(2, 9, names)
+        assert policy == Allowing(2, 9, ("Invert",))  # which is the trap
+        for _ in range(2):
+            _, found = expand(IMAGES, 32, policy)
+            assert {OPERATIONS[i] for i in found.operation.unique().tolist()} == set(names)
 
 
 def test_rows_may_hold_lists():
@@ -335,78 +259,105 @@ def test_an_entry_is_asked_for_its_own_magnitudes_only():
     assert 72 <= float(found.argument.min()) <= float(found.argument.max()) <= 180
 
 
-def test_operations_must_be_hashable():
-    @dataclass
-    class Shift:
-        by: int = 3
+@pytest.mark.parametrize(
+    "make", [Copied, policies.FastAutoAugment, lambda: own_table(Entry(None, NO_MAGNITUDE))]
+)
+def test_equal_rows_share_one_table(make):
+    """A policy made anew in every step would be copied to the device in every step."""
+    tables = {id(make().table(32, 32, torch.device("cpu"))) for _ in range(3)}
+    assert len(tables) == 1
 
-        def __call__(self, images, *_):
-            return images + self.by
 
-    with pytest.raises(TypeError, match=r"`transform` of Shift must be hashable.*got a Shift"):
-        Operation("Shift", Shift())
+# --- text --------------------------------------------------------------------------------------
+
+
+class Controlled(policies.Policy):
+    """Draws what a network says, which is no setting."""
+
+    num_operations = 1
+
+    def __init__(self, controller):
+        object.__setattr__(self, "controller", controller)
+
+    def draw(self, stream, candidates, *_given):
+        angle = float(self.controller.bias.detach()[0])
+        return drawn((len(stream.index), candidates, 1), argument=angle)
+
+
+@pytest.mark.parametrize(
+    ("policy", "name"),
+    [(Allowing(2, 9, ("Color",)), "allowed"), (Controlled(torch.nn.Linear(2, 2)), "controller")],
+)
+def test_text_that_would_not_give_a_policy_back_is_refused(policy, name):
+    expand(IMAGES, 2, policy)
+    kind = type(policy).__name__
+    message = rf"keeps '{name}' outside of its fields.*make {kind} a dataclass\(frozen=True\)"
+    with pytest.raises(TypeError, match=message):
+        policy.to_json()
 
 
 @dataclass(frozen=True)
-class Listing(policies.RandAugment):
-    """Fields that JSON holds otherwise, and what follows from them."""
+class Derived(policies.RandAugment):
+    """Keeps what follows from its fields."""
 
-    levels: Any = (1, 2)
-    options: Any = None
+    levels: tuple = (1, 2)
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "_t", [torch.full((2,), float(v)) for v in self.levels])
-        object.__setattr__(self, "_a", {"a": np.arange(len(self.levels))})
+        object.__setattr__(self, "_doubled", torch.full((3,), 2 * self.m))
+
+    @cached_property
+    def kept(self):
+        return [row for row in super().rows() if row[0].operation == "Rotate"]
+
+    def rows(self):
+        return self.kept
 
 
-@pytest.mark.parametrize(
-    ("levels", "options"),
-    [([1, 2], None), ((3, 4, 5), {"a": (1, 2), "b": {"policy": "x"}}), ((), [True, "x"])],
-)
-def test_fields_of_any_kind_that_json_has_are_written(levels, options):
-    again = policies.from_json(Listing(levels=levels, options=options).to_json())
-    assert again.levels == tuple(levels)
-    assert again.options in (options, {"a": [1, 2], "b": {"policy": "x"}}, (True, "x"))
-
-
-@pytest.mark.parametrize(
-    ("kept", "again"),
-    [
-        (torch.zeros(2), torch.zeros(3)),
-        (torch.zeros(2), torch.ones(2)),
-        (torch.zeros(2), np.zeros(2)),
-        ([torch.zeros(2)], [torch.zeros(2), torch.zeros(2)]),
-        ({"a": np.zeros(2)}, {"a": np.ones(2)}),
-        ({"a": 1}, {"b": 1}),
-    ],
-)
-def test_what_is_kept_beside_the_fields_must_come_back(kept, again):
-    values = iter([kept, again])
-
-    class Keeping(policies.SharedLevel):
-        def __init__(self, n, probability):
-            super().__init__(n, probability)
-            object.__setattr__(self, "kept", next(values))
-
-    with pytest.raises(TypeError, match="keeps 'kept' outside of its fields"):
-        Keeping(2, 0.5).to_json()
-
-
-def test_equal_rows_share_one_table():
-    """A policy made anew in every step would be copied to the device in every step."""
-    device, kinds = torch.device("cpu"), (Further, policies.FastAutoAugment)
-    for kind in kinds:
-        settings = () if kind is policies.FastAutoAugment else (2, 9)
-        tables = {id(kind(*settings).table(32, 32, device)) for _ in range(3)}
-        assert len(tables) == 1
-
-
-@pytest.mark.parametrize("kind", [OtherRows, Lazy, Derived, Further, Weighed])
-def test_what_follows_from_the_fields_may_be_kept(kind):
-    policy = kind(2, 9)
+def test_what_follows_from_the_fields_may_be_kept():
+    policy = Derived(2, 9, levels=(3, (4, 5)))
     for _ in range(2):  # the second time the value is there
-        _, drawn_now = expand(IMAGES, 2, policy)
+        _, found = expand(IMAGES, 2, policy)
         assert policies.from_json(policy.to_json()) == policy
-    if kind in (OtherRows, Lazy):
-        assert set(drawn_now.operation.flatten().tolist()) == {ROTATE}
+    assert (found.operation == ROTATE).all()
+
+
+@dataclass(frozen=True)
+class Switched(policies.Policy):
+    """One policy until an epoch, then the others in turn."""
+
+    needs_epoch = True
+    first: policies.Policy
+    then: tuple[policies.Policy, ...]
+    switch: int = 5
+    num_operations = 2
+
+    def draw(self, stream, candidates, size, partners, epoch=None):
+        later = self.then[epoch % len(self.then)]
+        policy = self.first if epoch < self.switch else later
+        return policy.draw(stream, candidates, size, partners, epoch)
+
+
+def test_policies_within_a_policy_are_written_with_it():
+    policy = Switched(policies.Uniform("released"), (policies.RandAugment(2, 9), policies.PBA()))
+    again = policies.from_json(policy.to_json())
+    assert again == policy
+    for epoch in (0, 6, 7):
+        _, found = expand(IMAGES, 4, again, epoch=epoch)
+        _, expected = expand(IMAGES, 4, policy, epoch=epoch)
+        assert all(map(torch.equal, found.tensors().values(), expected.tensors().values()))
+    text = policy.to_json().replace('"RandAugment"', '"RandAugmnet"')
+    with pytest.raises(ValueError, match="Did you mean 'RandAugment'"):
+        policies.from_json(text)
+
+
+def test_names_by_which_json_finds_a_policy():
+    """One that is taken draws all the same; one that is defined anew replaces the old one."""
+    mine = type("RandAugment", (policies.TrivialAugment,), {"__module__": "mine"})
+    expand(IMAGES, 2, mine())
+    with pytest.raises(TypeError, match="named 'RandAugment' exists already; give yours another"):
+        mine().to_json()
+    assert policies.from_json(policies.RandAugment(3, 4).to_json()) == policies.RandAugment(3, 4)
+    for _ in range(2):  # as when a cell of a notebook is run again
+        again = type("Again", (policies.TrivialAugment,), {"__module__": "mine"})
+    assert type(policies.from_json(again().to_json())) is again

@@ -67,11 +67,3 @@ def test_rand_augment_with_its_scale(m, size):
         strength = abs(argument - (name in ENHANCE)) if signed else argument
         assert strength == pytest.approx(this, rel=1e-5)
         check_pixels(image, name, argument, this, found)
-
-
-def test_at_the_usual_scale_the_same_numbers_are_another_strength():
-    """What they were told apart by: 27 degrees and 1 bit against 9 degrees and 7 bits."""
-    for scale, degrees, bits in ((10, 27.0, 1.0), (30, 9.0, 7.0)):
-        drawn = every_draw(policies.RandAugment(1, 9, scale), (8, 8), 3)[1]
-        assert {abs(argument) for name, _, argument in drawn if name == "Rotate"} == {degrees}
-        assert {argument for name, _, argument in drawn if name == "Posterize"} == {bits}

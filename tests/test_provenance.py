@@ -23,8 +23,8 @@ from divaug.lab.examine import examine_run
 from divaug.lab.measure import measure, measure_run
 from divaug.lab.methods import Settings
 from divaug.lab.models import build
-from divaug.lab.report.choosing import choose_candidates
-from divaug.lab.report.reading import read_run
+from divaug.lab.report import read_run
+from divaug.lab.report.page import choose_candidates
 from divaug.lab.train import Hardware, train
 from divaug.lab.train.assembly import STREAMED_SIZE
 from divaug.lab.train.data import default_of, load_data

@@ -67,7 +67,7 @@ def test_every_row_has_every_augmenter_and_a_run_can_be_assembled(row):
         assert sum(p.numel() for p in parts.step.optimizer.parameters) == expected
         assert parts.step.optimizer.total_steps == one.epochs  # one batch of images
         assert parts.augment.views == (one.num_selected if name in SEVERAL else 1)
-        source = parts.augment.source
+        source = parts.augment.expansion
         assert source.num_candidates == (8, 4)[row.dataset == "imagenet"] or name not in CHOOSING
 
 

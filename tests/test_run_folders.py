@@ -201,9 +201,9 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_anew(tmp_path)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(recipe, tmp_path / "run", reporter=Killed())
+        run(recipe, tmp_path / "run", reporter=Killed(), tensorboard=True)
     assert len(read_metrics(tmp_path / "run")) == 4
-    assert run(recipe, tmp_path / "run", resume=True).test == whole.test
+    assert run(recipe, tmp_path / "run", resume=True, tensorboard=True).test == whole.test
     assert same_story(tmp_path / "whole", tmp_path / "run")
     assert curves(tmp_path / "run") == expected_curves(tmp_path / "run")
 

@@ -141,12 +141,12 @@ def test_grey_stream(files):
 
 
 BAD = {
-    "batch": ({"batch_size": 0}, "`batch_size` must be a whole number of at least 1, got 0"),
+    "batch": ({"batch_size": 0}, "`batch_size` must be an int of at least 1, got 0"),
     "ranks": ({"batch_size": 5, "num_ranks": 2}, "must be a multiple of `num_ranks` = 2, got 5"),
-    "no ranks": ({"num_ranks": 0}, "`num_ranks` must be a whole number of at least 1, got 0"),
-    "rank": ({"rank": 2, "num_ranks": 2}, r"`rank` must be a whole number in \[0, 1\], got 2"),
-    "size": ({"size": 0}, "`size` must be a whole number of at least 1, got 0"),
-    "workers": ({"num_workers": -1}, "`num_workers` must be a whole number of at least 0, got -1"),
+    "no ranks": ({"num_ranks": 0}, "`num_ranks` must be an int of at least 1, got 0"),
+    "rank": ({"rank": 2, "num_ranks": 2}, r"`rank` must be an int in \[0, 1\], got 2"),
+    "size": ({"size": 0}, "`size` must be an int of at least 1, got 0"),
+    "workers": ({"num_workers": -1}, "`num_workers` must be an int of at least 0, got -1"),
     "large batch": ({"batch_size": 18}, "17 images do not fill one batch of 18"),
 }
 

@@ -7,17 +7,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from divaug import DefaultAugmentation, policies
+from divaug import DefaultAugmentation, Views, policies
 from divaug.lab import recipes
 from divaug.lab.cli import app
 from divaug.lab.figures.candidates import draw_candidates
 from divaug.lab.figures.canvas import Page, save_picture, to_picture
 from divaug.lab.figures.scene import DAY, scene
 from divaug.lab.report import read_run
-from divaug.lab.report.choosing import choose_candidates
+from divaug.lab.report.page import choose_candidates
 from divaug.lab.train import train
 from divaug.lab.train.progress import Silent
-from divaug.views import Views
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 

@@ -13,18 +13,10 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
-from divaug.lab.bench import (
-    expansion,
-    operations_tables,
-    selection,
-    selection_device,
-    semi_step,
-    step,
-)
+from divaug.lab.bench import expansion, operations, selection, step
 from divaug.lab.bench.harness import read_result
-from divaug.lab.listing import magnitude_table
+from divaug.lab.cli.operations import magnitude_table
 from divaug.lab.results import TARGETS, Records, Selection, View, load
-from divaug.lab.results.listing import durations_table
 from divaug.lab.results.outcome import NOTHING, Outcome
 from divaug.lab.results.targets.supervised import row_table
 from divaug.lab.tables import Table
@@ -113,47 +105,34 @@ def _verdicts(outcome: Outcome) -> str:
     return f"Claims of the paper: {yes} confirmed, {no} refuted, {open_} undecided{rest}."
 
 
-def _view() -> View:
-    return View(_records(), Selection(), TARGETS["supervised"].methods)
-
-
 @cache
 def _accuracies() -> str:
     """The paper's first row with the controls."""
-    view = _view()
+    view = View(_records(), Selection(), TARGETS["supervised"].methods)
     return row_table(view, PAPER_ROW, brief=True).to_markdown() if len(view.runs) else NOTHING
-
-
-@cache
-def _durations() -> str:
-    """How long the runs of the paper's first row took."""
-    runs = _view().runs
-    usual = runs[(runs.row == PAPER_ROW) & (runs.epochs == 200)]
-    return durations_table(usual).to_markdown()
 
 
 #: Name of a part → its text.
 PARTS: dict[str, Callable[[], str]] = {
-    "bench-operations": lambda: _measured("operations", operations_tables.table),
-    "bench-each-operation": lambda: _measured("operations", operations_tables.operation_table),
-    "bench-operations-intel": lambda: _measured("operations", operations_tables.table, "-intel"),
+    "bench-operations": lambda: _measured("operations", operations.table),
+    "bench-each-operation": lambda: _measured("operations", operations.operation_table),
+    "bench-operations-intel": lambda: _measured("operations", operations.table, "-intel"),
     "bench-each-operation-intel": lambda: _measured(
-        "operations", operations_tables.operation_table, "-intel"
+        "operations", operations.operation_table, "-intel"
     ),
     "bench-select": lambda: _measured("select", selection.table),
     "bench-select-intel": lambda: _measured("select", selection.table, "-intel"),
     "bench-expand": lambda: _measured("expand", expansion.table),
     "bench-rivals": lambda: _measured("expand", expansion.rivals_table),
-    "bench-select-device": lambda: _measured("select-device", selection_device.table),
+    "bench-select-device": lambda: _measured("select-device", selection.device_table),
     "bench-step": lambda: _measured("step", step.table),
     "bench-step-parts": lambda: _measured("step", step.parts_table),
-    "bench-semi-step": lambda: _measured("semi-step", semi_step.table),
+    "bench-semi-step": lambda: _measured("semi-step", step.semi_table),
     "select-quality": lambda: _measured("select", selection.quality_table),
     "magnitudes-paper": lambda: magnitude_table("paper").to_markdown(),
     "magnitudes-released": lambda: magnitude_table("released").to_markdown(),
     "magnitudes-uda": lambda: magnitude_table("uda").to_markdown(),
     "results-cifar10": _accuracies,
-    "run-durations": _durations,
     **{f"results-{name}": partial(_reproduced, name) for name in TARGETS},
 }
 

@@ -1,30 +1,44 @@
-"""DivAug: automated data augmentation that follows the model.
+"""Image augmentation on the device of the model, and DivAug's choice among views.
 
-Every image gets E random sub-policies, the model says what it makes of each, and the S candidates
-whose predictions lie far apart are kept.
+`Views` draws augmented views of every image from a policy. `DivAug` also scores E candidates of
+each image with the model and keeps the S whose predictions lie far apart.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from divaug import default_augmentation, operations, policies
+    from divaug import default_augmentation, objectives, operations, policies
+    from divaug._augmenters import DivAug, Explanation, Views
+    from divaug._base import Augmenter, Expansion
+    from divaug._diversity import (
+        AffinityMeter,
+        Mean,
+        affinity,
+        loss_diversity,
+        upper_bound,
+        variance_diversity,
+    )
+    from divaug._expand import expand, replay
+    from divaug._follow import follow
+    from divaug._record import Record
+    from divaug._score import score
+    from divaug._select import select
+    from divaug._subpolicies import Placement, SubPolicies
     from divaug.default_augmentation import DefaultAugmentation
-    from divaug.diversity import affinity, loss_diversity, variance_diversity
-    from divaug.expansion import expand
-    from divaug.following import follow
-    from divaug.plugin import DivAug
-    from divaug.replaying import replay
-    from divaug.scoring import score
-    from divaug.selection import select
-    from divaug.subpolicies import SubPolicies
-    from divaug.views import Views
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AffinityMeter",
+    "Augmenter",
     "DefaultAugmentation",
     "DivAug",
+    "Expansion",
+    "Explanation",
+    "Mean",
+    "Placement",
+    "Record",
     "SubPolicies",
     "Views",
     "__version__",
@@ -33,27 +47,36 @@ __all__ = [
     "expand",
     "follow",
     "loss_diversity",
+    "objectives",
     "operations",
     "policies",
     "replay",
     "score",
     "select",
+    "upper_bound",
     "variance_diversity",
 ]
 
 # Module → the public names that it has. Imported on first use: the tables of `divaug.lab.results`
 # and the help of the command line need no torch, which takes most of the time.
 _HOMES = {
+    "_augmenters": ("DivAug", "Explanation", "Views"),
+    "_base": ("Augmenter", "Expansion"),
+    "_diversity": (
+        "AffinityMeter",
+        "Mean",
+        "affinity",
+        "loss_diversity",
+        "upper_bound",
+        "variance_diversity",
+    ),
+    "_expand": ("expand", "replay"),
+    "_follow": ("follow",),
+    "_record": ("Record",),
+    "_score": ("score",),
+    "_select": ("select",),
+    "_subpolicies": ("Placement", "SubPolicies"),
     "default_augmentation": ("DefaultAugmentation",),
-    "diversity": ("affinity", "loss_diversity", "variance_diversity"),
-    "expansion": ("expand",),
-    "following": ("follow",),
-    "plugin": ("DivAug",),
-    "replaying": ("replay",),
-    "scoring": ("score",),
-    "selection": ("select",),
-    "subpolicies": ("SubPolicies",),
-    "views": ("Views",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

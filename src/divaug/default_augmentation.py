@@ -7,24 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from divaug.checks import check_number, real, whole
-from divaug.constants import constant
-from divaug.operations.checks import MAX_SIDE
-from divaug.operations.occlusion import square_mask
-from divaug.photometric import (
-    Jitter,
-    Photometric,
-    PhotometricDraws,
-    draw_photometric,
-    jitter_in_groups,
-    photograph,
-)
-from divaug.random_crop import crop_and_pick
-from divaug.randomness import Purpose, Stream, below, uniform
+from divaug._checks import check_number, check_range, check_whole, real
+from divaug.operations.application import to_bytes
+from divaug.operations.checks import MAX_SIDE, check_images
 
 __all__ = [
     "DefaultAugmentation",
-    "DefaultDraws",
+    "Photometric",
     "cifar10",
     "cifar100",
     "imagenet",
@@ -34,46 +23,59 @@ __all__ = [
 
 
 def _per_channel(name: str, values: object) -> tuple[float, ...]:
-    """Means or deviations of values in [0, 1] as a tuple of floats, refused where they are none."""
+    """Return means or deviations of values in [0, 1] as a tuple of floats."""
     listed = values.tolist() if isinstance(values, Tensor | np.ndarray) else values
-    entries = listed if isinstance(listed, tuple | list) else ()
-    numbers = [number for number in map(real, entries) if number is not None]
-    if not entries or len(numbers) < len(entries):
+    numbers = [real(entry) for entry in listed] if isinstance(listed, tuple | list) else []
+    if not numbers or None in numbers:
         raise TypeError(
             f"`{name}` must be a tuple of numbers, one per channel, such as (0.5,), got {values!r}."
         )
-    if not all(0.0 <= number <= 1.0 for number in numbers):
+    floats = tuple(float(number) for number in numbers if number is not None)
+    if not all(0.0 <= number <= 1.0 for number in floats):
         raise ValueError(
             f"`{name}` must lie in [0, 1], the scale of pixel / 255, got {values!r}; divide "
             "statistics of bytes by 255."
         )
-    return tuple(map(float, numbers))
+    return floats
 
 
-def _pixels(name: str, value: object) -> int:
-    """A number of pixels, refused where it is none."""
-    side = whole(value)
-    if side is None:
-        raise TypeError(f"`{name}` must be an int, in pixels, got {value!r}.")
-    if not 0 <= side <= MAX_SIDE:
-        raise ValueError(
-            f"`{name}` must be in [0, {MAX_SIDE}], the largest side of an image in pixels, "
-            f"got {side}."
-        )
-    return side
+@dataclass(frozen=True)
+class Photometric:
+    """Settings of the steps that only ImageNet has.
+
+    Args:
+        size: side of the finished image, in pixels; at least 1.
+        area: smallest and largest part of the image's area that a crop covers, in (0, 1].
+        ratio: smallest and largest aspect ratio (width over height), above 0.
+        jitter: brightness, contrast and saturation factors lie in 1 ± jitter; in [0, 1].
+        lighting: standard deviation of the colour shift along the eigenvectors, in [0, 1].
+    """
+
+    size: int = 224
+    area: tuple[float, float] = (0.08, 1.0)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    jitter: float = 0.4
+    lighting: float = 0.1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", check_whole("size", self.size, 1))
+        object.__setattr__(self, "area", check_range("area", self.area, 1.0))
+        object.__setattr__(self, "ratio", check_range("ratio", self.ratio))
+        object.__setattr__(self, "jitter", check_number("`jitter`", self.jitter, 0, 1))
+        object.__setattr__(self, "lighting", check_number("`lighting`", self.lighting, 0, 1))
 
 
 @dataclass(frozen=True)
 class DefaultAugmentation:
-    """What happens to every candidate after its sub-policy, ending in normalised floats.
+    """The last steps for every candidate: crop, flip, normalisation, Cutout.
 
     Args:
-        mean: per channel, of values in [0, 1]: a tuple, a list, an array or a tensor.
-        std: per channel, likewise; above 0.
+        mean: mean per channel, of values in [0, 1]: a tuple, a list, an array or a tensor.
+        std: standard deviation per channel, in the same units; above 0.
         padding: black pixels added on each side before a random crop back to the image's size.
         flip: probability of a mirror image.
         cutout: side of a square set to zero after normalisation, cut at the border; 0 for none.
-        photometric: the further steps of ImageNet: resized crop, colour jitter and lighting.
+        photometric: further steps of ImageNet: resized crop, colour jitter and lighting.
 
     Example:
         >>> cifar10().padding, cifar10().cutout
@@ -99,10 +101,10 @@ class DefaultAugmentation:
             raise ValueError(f"`std` must be positive, got {self.std}.")
         object.__setattr__(self, "flip", check_number("`flip`", self.flip, 0, 1))
         for name in ("padding", "cutout"):
-            object.__setattr__(self, name, _pixels(name, getattr(self, name)))
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), 0, MAX_SIDE))
         if not isinstance(self.photometric, Photometric | None):
             raise TypeError(
-                "`photometric` must be a divaug.photometric.Photometric, or None for none, got "
+                "`photometric` must be a divaug.default_augmentation.Photometric or None, got "
                 f"{self.photometric!r}."
             )
         if self.photometric and len(self.mean) != 3:
@@ -118,9 +120,7 @@ class DefaultAugmentation:
         return (side, side) if side else (height, width)
 
     def center_crop(self, images: Tensor) -> Tensor:
-        """The centre of images `[...,H,W]`, of the size that finished candidates have.
-
-        What a network is shown of images that are not augmented.
+        """Crop images `[...,H,W]` to the centre, of the size that finished candidates have.
 
         Raises:
             ValueError: the images are smaller than that.
@@ -132,31 +132,39 @@ class DefaultAugmentation:
             raise ValueError(f"images of {height}×{width} are smaller than {tall}×{wide}.")
         return images[..., top : top + tall, left : left + wide]
 
+    def for_evaluation(self, images: Tensor) -> Tensor:
+        """Crop a batch that is not augmented to the centre and normalise it.
+
+        Args:
+            images: `[B,C,H,W]`, uint8, or floats in [0, 1], which are quantised to 8 bits.
+
+        Returns:
+            float32 images of the size that finished candidates have.
+
+        Example:
+            >>> black = torch.zeros(1, 3, 256, 256, dtype=torch.uint8)
+            >>> imagenet(224).for_evaluation(black).shape
+            torch.Size([1, 3, 224, 224])
+        """
+        check_images(images)
+        self.check_channels(images.shape[1])
+        value = self.center_crop(to_bytes(images)).to(torch.float32)
+        # A channel at a time: no number has to be copied to the device.
+        for channel, scale, bias in zip(value.unbind(1), *self.scale_and_bias(), strict=True):
+            channel.mul_(scale).add_(bias)
+        return value
+
+    def check_channels(self, channels: int) -> None:
+        """Refuse images with another number of channels."""
+        if len(self.mean) != channels:
+            raise ValueError(
+                f"`default` is for {len(self.mean)} channels, `images` have {channels}; give a "
+                f"DefaultAugmentation(mean, std) with {channels} of each."
+            )
+
     def scale_and_bias(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Normalised value = byte · scale + bias, per channel."""
         return _scale_and_bias(self.mean, self.std)
-
-    def draw(self, stream: Stream, candidates: int, size: tuple[int, int]) -> "DefaultDraws":
-        """Draw crop, flip and Cutout for every candidate of images of that size."""
-        offset_y, offset_x, coin, _ = (
-            word[..., 0] for word in stream.words(Purpose.CROP, candidates, 1)
-        )
-        center_y, center_x, _, _ = (
-            word[..., 0] for word in stream.words(Purpose.CUTOUT, candidates, 1)
-        )
-        height, width = self.output_size(*size)
-        crops = 2 * self.padding + 1
-        further = self.photometric
-        return DefaultDraws(
-            offset=torch.stack([below(offset_y, crops), below(offset_x, crops)], -1).to(
-                torch.int32
-            ),
-            flip=uniform(coin) < self.flip,
-            center=torch.stack([below(center_y, height), below(center_x, width)], -1).to(
-                torch.int32
-            ),
-            photometric=draw_photometric(further, stream, candidates, size) if further else None,
-        )
 
 
 @lru_cache(maxsize=32)
@@ -165,100 +173,6 @@ def _scale_and_bias(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     scale = tuple(1.0 / (255.0 * s) for s in std)
     return scale, tuple(-m / s for m, s in zip(mean, std, strict=True))
-
-
-@dataclass(frozen=True, eq=False)
-class DefaultDraws:
-    """The drawn default augmentation of a batch of candidates.
-
-    Args:
-        offset: int32 `[B,E,2]`, top-left corner (y, x) of the crop in the padded image.
-        flip: bool `[B,E]`.
-        center: int32 `[B,E,2]`, centre (y, x) of Cutout in the finished image.
-        photometric: the draws of ImageNet's further steps.
-    """
-
-    offset: Tensor
-    flip: Tensor
-    center: Tensor
-    photometric: PhotometricDraws | None = None
-
-    def rows(self, start: int, stop: int) -> "DefaultDraws":
-        """The draws of images `start` to `stop`, with B and E as one axis."""
-        return DefaultDraws(
-            self.offset[start:stop].flatten(0, 1),
-            self.flip[start:stop].flatten(0, 1),
-            self.center[start:stop].flatten(0, 1),
-            self.photometric.rows(start, stop) if self.photometric else None,
-        )
-
-    def chosen(self, row: Tensor, kept: Tensor) -> "DefaultDraws":
-        """Those of some candidates: of image `row` [B,1], the ones that `kept` [B,S] numbers."""
-        return DefaultDraws(
-            self.offset[row, kept],
-            self.flip[row, kept],
-            self.center[row, kept],
-            self.photometric.chosen(row, kept) if self.photometric else None,
-        )
-
-    def apart(self) -> "DefaultDraws":
-        """The same for candidates that are images of their own: `[B·E,1]`."""
-        return DefaultDraws(
-            self.offset.flatten(0, 1)[:, None],
-            self.flip.flatten(0, 1)[:, None],
-            self.center.flatten(0, 1)[:, None],
-            self.photometric.apart() if self.photometric else None,
-        )
-
-
-def finish(
-    images: Tensor,
-    default: DefaultAugmentation,
-    draws: DefaultDraws,
-    out: Tensor,
-    jitter: Jitter = jitter_in_groups,
-) -> None:
-    """Crop, flip, normalise and cut uint8 `images` [n,C,H,W] into `out`, in its dtype."""
-    lighting = None
-    if default.photometric and draws.photometric:
-        images, lighting = photograph(images, default.photometric, draws.photometric, jitter)
-    if default.padding or default.flip:
-        images = _crop_and_flip(images, draws.offset, draws.flip, default.padding)
-    scale, bias = (
-        constant(values, images.device).view(1, -1, 1, 1) for values in default.scale_and_bias()
-    )
-    value = images.to(torch.float32).mul_(scale).add_(bias)
-    if lighting is not None:
-        value += (lighting / constant(default.std, images.device))[:, :, None, None]
-    if default.cutout:
-        side = torch.full((len(images),), default.cutout, device=images.device)
-        mask = square_mask(draws.center.to(torch.int64), side, *images.shape[2:])
-        value.masked_fill_(mask[:, None], 0.0)
-    out.copy_(value)
-
-
-def place(images: Tensor, default: DefaultAugmentation, draws: DefaultDraws) -> Tensor:
-    """Put the pixels of uint8 `images` [n,C,H,W] where `finish` puts them, none changed or mixed.
-
-    Where the padding comes in it is black.
-    """
-    if default.photometric and draws.photometric:
-        images = crop_and_pick(images, draws.photometric.box, default.photometric.size)
-    if default.padding or default.flip:
-        images = _crop_and_flip(images, draws.offset, draws.flip, default.padding)
-    return images
-
-
-def _crop_and_flip(images: Tensor, offset: Tensor, flip: Tensor, padding: int) -> Tensor:
-    n, channels, height, width = images.shape
-    x = torch.arange(width, device=images.device)
-    x = torch.where(flip[:, None], width - 1 - x, x) + (offset[:, 1:] - padding)
-    y = torch.arange(height, device=images.device) + (offset[:, :1] - padding)
-    inside = ((y >= 0) & (y < height))[:, :, None] & ((x >= 0) & (x < width))[:, None, :]
-    flat = (y[:, :, None] * width + x[:, None, :]).mul_(inside).view(n, 1, -1)
-    source = images.reshape(n, channels, height * width)
-    cropped = source.gather(2, flat.expand(n, channels, height * width))
-    return cropped.view(images.shape).mul_(inside[:, None])
 
 
 # Mean and standard deviation of all training pixels: AutoAugment's and PBA's CIFAR constants, UDA's
@@ -275,12 +189,12 @@ def cifar10() -> DefaultAugmentation:
 
 
 def cifar100() -> DefaultAugmentation:
-    """As CIFAR-10, with CIFAR-100's statistics."""
+    """Augment as for CIFAR-10, with CIFAR-100's statistics."""
     return DefaultAugmentation(*_CIFAR100, padding=4, flip=0.5, cutout=16)
 
 
 def svhn() -> DefaultAugmentation:
-    """As CIFAR-10 without the flip: a mirrored digit is another sign."""
+    """Augment as for CIFAR-10 without the flip: a mirrored digit is another sign."""
     return DefaultAugmentation(*_SVHN, padding=4, cutout=16)
 
 

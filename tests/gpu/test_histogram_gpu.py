@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from divaug import SubPolicies, kernels, operations, replay
-from divaug.rendering import render_in_kernels
+from divaug._render import render_in_kernels
 
 pytest.importorskip("triton")
 pytestmark = pytest.mark.gpu

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from divaug.lab.bench.device import waits_forbidden
-from divaug.lab.bench.random_data import random_data
-from divaug.lab.bench.step import measure
+from divaug.lab.bench.step import measure, random_data
 from divaug.lab.methods import AUGMENTERS
 from divaug.lab.recipes import override, recipe
 from divaug.lab.train import Hardware, evaluate, train

@@ -12,26 +12,6 @@ import numpy as np
 import torch
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
-NAMES = (
-    "ShearX",
-    "ShearY",
-    "TranslateX",
-    "TranslateY",
-    "Rotate",
-    "AutoContrast",
-    "Invert",
-    "Equalize",
-    "Solarize",
-    "Posterize",
-    "Contrast",
-    "Color",
-    "Brightness",
-    "Sharpness",
-    "Cutout",
-    "SamplePairing",
-)
-FURTHER = ("FlipLR", "FlipUD", "Blur", "Smooth", "CropBilinear", "SolarizeAdd")
-WITHOUT_ARGUMENT = ("AutoContrast", "Invert", "Equalize", *FURTHER[:4])
 CUTOUT_FILL = {"RGB": (125, 123, 114), "L": 121}
 
 Center = Sequence[int] | None
@@ -106,6 +86,10 @@ PILLOW: dict[str, Operation] = {
     "CropBilinear": _crop_bilinear,
     "SolarizeAdd": _solarize_add,
 }
+
+
+NAMES = tuple(PILLOW)
+WITHOUT_ARGUMENT = ("AutoContrast", "Invert", "Equalize", "FlipLR", "FlipUD", "Blur", "Smooth")
 
 
 def pillow_apply(

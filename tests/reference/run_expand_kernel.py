@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from divaug import SubPolicies, expand, kernels, operations, policies, replay
-from divaug.kernels import candidates
+from divaug.kernels import plan
 from divaug.operations.magnitude import argument
 from tests.reference import kernel_cases
 from tests.reference.fenced import fenced
@@ -101,9 +101,9 @@ def main():
     compare_numbers_in_tensors()
     refuse_a_schedule_without_epoch()
     # The path of large images, made to serve small ones; fewer programs, since each one is slow.
-    candidates.FUSED_PIXELS, candidates.PROGRAMS = 16, 3
-    for which, share in candidates.SHARES.items():
-        candidates.SHARES[which] = share._replace(part=1 + which % 2)
+    plan.FUSED_PIXELS, plan.PROGRAMS = 16, 3
+    for which, share in plan.SHARES.items():
+        plan.SHARES[which] = share._replace(part=1 + which % 2)
     for seed, (name, case) in enumerate(kernel_cases.APART.items()):
         compare(f"{name}, apart", case, seed)
     compare_all_pairs()

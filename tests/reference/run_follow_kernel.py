@@ -8,7 +8,8 @@ from unittest import mock
 
 import torch
 
-from divaug import expand, follow, following, policies
+from divaug import _follow, expand, follow, policies
+from divaug._subpolicies import Placement
 from divaug.default_augmentation import imagenet
 from tests.reference import kernel_cases
 from tests.reference.no_waiting import NoWaiting
@@ -30,19 +31,18 @@ def main():
         candidates, policy, default = case[4:7]
         _, drawn = expand(images, candidates, policy, default, seed, backend="torch")
         masks = images[:, 0].long() * 1000
-        expected, found = (
-            _follow(masks, drawn, default, seed, backend) for backend in ("torch", "triton")
-        )
+        expected, found = (_moved(masks, drawn, backend) for backend in ("torch", "triton"))
         assert torch.equal(found, expected), name
     print("followed", len(CASES))
 
 
-def _follow(masks, drawn, default, seed, backend):
+def _moved(masks, drawn, backend):
     if backend == "torch":
-        return follow(masks, drawn, default, seed, fill=-1, backend=backend)
+        return follow(masks, drawn, fill=-1, backend=backend)
     # What was drawn is looked at on a CPU only, which this is.
-    with mock.patch.object(following, "check_values"), NoWaiting():
-        return follow(masks, drawn, default, seed, fill=-1, backend=backend)
+    ours = mock.patch.object(_follow, "check_values")
+    with ours, mock.patch.object(Placement, "check_size"), NoWaiting():
+        return follow(masks, drawn, fill=-1, backend=backend)
 
 
 if __name__ == "__main__":

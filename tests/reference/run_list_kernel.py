@@ -5,7 +5,7 @@ import sys
 
 import torch
 
-from divaug.kernels.lists import List, list_kernel
+from divaug.kernels.worklists import List, list_kernel
 from divaug.operations import OPERATIONS
 
 TABLED = {"AutoContrast", "Equalize", "Contrast"}

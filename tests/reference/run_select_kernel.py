@@ -9,7 +9,7 @@ import warnings
 import torch
 
 from divaug import select
-from divaug.selection import METHODS
+from divaug._select import METHODS
 from tests.test_selection import awkward, realistic
 
 # B of 8 runs once through everything that `awkward` makes.

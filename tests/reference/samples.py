@@ -2,6 +2,7 @@
 
 import torch
 
+from divaug.operations.table import EVERY
 from tests.reference.pillow_operations import WITHOUT_ARGUMENT
 
 KINDS = ("constant", "two-valued", "narrow", "full", "skewed", "gradient")
@@ -121,8 +122,9 @@ def random_arguments(
     """`count` arguments, float64, drawn evenly from the operation's range."""
     if name in WITHOUT_ARGUMENT:
         return torch.zeros(count, dtype=torch.float64)
-    if name == "Posterize":
-        return torch.randint(1, 9, (count,), generator=g).double()
+    low, high, whole = EVERY[name].low, EVERY[name].high, EVERY[name].whole
+    if whole:
+        return torch.randint(int(low), int(high) + 1, (count,), generator=g).double()
     named = {
         "ShearX": (-2, 2),
         "ShearY": (-2, 2),

@@ -5,11 +5,8 @@ In a process of its own: what is kept between calls would otherwise be that of o
 
 import hashlib
 import sys
-import tempfile
-from pathlib import Path
 
 import torch
-from PIL import Image
 from torch import Tensor, nn
 
 from divaug import (
@@ -23,8 +20,7 @@ from divaug import (
     score,
     select,
 )
-from divaug.diversity import loss_diversity, variance_diversity
-from divaug.lab import datasets
+from divaug._diversity import loss_diversity, variance_diversity
 from divaug.policies import (
     PBA,
     AutoAugment,
@@ -62,7 +58,8 @@ def model() -> nn.Module:
 
 def tensors_of(drawn: SubPolicies) -> list[tuple[str, Tensor]]:
     """Name → tensor of all that was drawn."""
-    return [(name, one) for name, one in vars(drawn).items() if isinstance(one, Tensor)]
+    placed = drawn.placement.tensors() if drawn.placement else {}
+    return [*drawn.tensors().items(), *((f"placed {name}", one) for name, one in placed.items())]
 
 
 def outputs() -> dict[str, Tensor]:
@@ -89,7 +86,7 @@ def outputs() -> dict[str, Tensor]:
     augment = DivAug(network, num_candidates=6, num_selected=3)
     augment(batch)
     again = DivAug(network, num_candidates=6, num_selected=3)
-    again.source.load_record_state(augment.source.record_state())
+    again.load_record_state(augment.record_state())
     found["record"] = torch.tensor(list(again.record().operations.values()), device="cpu")
     found["replay"] = replay(batch, augment.kept())
     found["follow"] = follow(batch[:, 0], augment.kept(), fill=0)
@@ -100,24 +97,6 @@ def outputs() -> dict[str, Tensor]:
     labels = torch.arange(6, device="cpu") % 5
     found["loss diversity"] = loss_diversity(logits, labels)
     found["affinity"] = torch.as_tensor(affinity(logits[:, 0], logits[:, 1], labels), device="cpu")
-    return found | of_files()
-
-
-def of_files() -> dict[str, Tensor]:
-    """What is read from files, whole and batch by batch, and what is examined with it."""
-    found: dict[str, Tensor] = {}
-    with tempfile.TemporaryDirectory() as place:
-        for i, image in enumerate(images()):
-            folder = Path(place) / f"class{i % 2}"
-            folder.mkdir(exist_ok=True)
-            Image.fromarray(image.permute(1, 2, 0).numpy()).save(folder / f"{i}.png")
-        whole = datasets.load(place, size=12)
-        found["folder"], found["folder's labels"] = whole.train_images, whole.train_labels
-        files = datasets.image_files(place)
-        for n, batch in enumerate(datasets.ImageStream(files.train, 2, size=12).epoch(1)):
-            found |= {f"stream {n} {name}": one for name, one in batch._asdict().items()}
-    shipped = datasets.load("fashion-mnist-small").subset(20)
-    found["shipped"], found["its labels"] = shipped.train_images, shipped.train_labels
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from divaug.augmenters import Augmenter
+from divaug._base import Augmenter
 
 __all__ = ["PAIRS", "Batch", "Field", "Fields", "checked", "rebuilt"]
 
@@ -88,7 +88,7 @@ class Fields:
 
         Example:
             >>> import torch
-            >>> from divaug.views import Views
+            >>> from divaug import Views
             >>> images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
             >>> batch = {"x": images, "y": torch.tensor([3, 7]), "name": ["a", "b"]}
             >>> out = Fields("x", "y").augment(Views(num_views=2), batch)

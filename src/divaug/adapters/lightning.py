@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from divaug.extras import require
+from divaug._names import require
 
 require("lightning", "divaug.adapters.lightning", "lightning")
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.strategies import Strategy
 
+from divaug._base import Augmenter
 from divaug.adapters.fields import Batch, Fields, checked
-from divaug.augmenters import Augmenter
 
 __all__ = ["AugmentBatches"]
 

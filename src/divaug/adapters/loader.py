@@ -9,15 +9,15 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler
 
+from divaug._augmenters import DivAug
+from divaug._base import Augmenter
 from divaug.adapters.fields import Batch, Fields, checked, rebuilt
-from divaug.augmenters import Augmenter
-from divaug.plugin import DivAug
 
 __all__ = ["AugmentedLoader", "Numbered"]
 
 
 class AugmentedLoader:
-    """A loader whose batches are augmented when they are asked for, never ahead of time.
+    """A loader whose batches are augmented on request, never ahead of time.
 
     Candidates are scored with the weights of that very step, however far the workers of the
     loader beneath read ahead. Every other attribute is that of the loader beneath. Wrap what other
@@ -34,7 +34,7 @@ class AugmentedLoader:
             model is trained in it.
 
     Example:
-        >>> from divaug.views import Views
+        >>> from divaug import Views
         >>> images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
         >>> loader = AugmentedLoader([(images, torch.tensor([3, 7]))], Views(num_views=2))
         >>> [(images.shape, labels.tolist()) for images, labels in loader]

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from divaug.extras import require
+from divaug._names import require
 
 require("timm", "divaug.adapters.timm", "timm")
 
@@ -17,11 +17,10 @@ from timm.data.loader import PrefetchLoader
 from timm.data.mixup import FastCollateMixup
 from timm.data.transforms_factory import transforms_noaug_train
 
+from divaug._base import Augmenter, Expansion
 from divaug.adapters.fields import PAIRS, Fields
 from divaug.adapters.loader import AugmentedLoader, Numbered
-from divaug.augmenters import Augmenter
 from divaug.default_augmentation import plain
-from divaug.source import Source
 
 __all__ = ["augmented"]
 
@@ -78,7 +77,7 @@ def _check_loader(loader: PrefetchLoader) -> None:
             "`loader` mixes images while it collates them; leave out `collate_fn` and apply timm's "
             "Mixup to the augmented batches."
         )
-    if vars(loader)["random_erasing"] is not None:  # timm's own types say it never is
+    if vars(loader)["random_erasing"] is not None:  # timm's annotations rule it out
         raise ValueError(
             "`loader` erases parts of finished images, which would be lost here; leave out "
             "`re_prob`: Cutout is one of the sixteen operations and part of default augmentations."
@@ -96,11 +95,11 @@ def _check_loader(loader: PrefetchLoader) -> None:
 
 def _check_statistics(loader: PrefetchLoader, augment: Augmenter) -> None:
     """Training and evaluation must see images normalised alike; timm evaluates with its own."""
-    source = getattr(augment, "source", None)
-    if not isinstance(source, Source):
+    expansion = getattr(augment, "expansion", None)
+    if not isinstance(expansion, Expansion):
         return
     theirs = torch.stack([loader.mean, loader.std]).double().view(2, -1) / 255
-    default = source.default or plain((0.0,) * theirs.shape[1], (1.0,) * theirs.shape[1])
+    default = expansion.default or plain((0.0,) * theirs.shape[1], (1.0,) * theirs.shape[1])
     ours = torch.tensor([default.mean, default.std], dtype=torch.float64, device=theirs.device)
     if ours.shape != theirs.shape or not torch.allclose(ours, theirs, atol=2e-3):
         raise ValueError(

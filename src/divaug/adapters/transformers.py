@@ -5,7 +5,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from divaug.extras import require
+from divaug._names import require
 
 require("transformers", "divaug.adapters.transformers", "transformers")
 
@@ -17,9 +17,9 @@ from transformers import (
     TrainingArguments,
 )
 
+from divaug._augmenters import DivAug
+from divaug._base import Augmenter
 from divaug.adapters.fields import Fields, checked
-from divaug.augmenters import Augmenter
-from divaug.plugin import DivAug
 
 __all__ = ["PIXEL_VALUES", "AugmentingTrainer"]
 

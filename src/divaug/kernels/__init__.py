@@ -7,6 +7,8 @@ from functools import lru_cache
 
 import torch
 
+from divaug.operations.table import OPERATIONS
+
 __all__ = [
     "BACKENDS",
     "KERNEL_OPERATIONS",
@@ -17,16 +19,12 @@ __all__ = [
 ]
 
 BACKENDS = ("torch", "triton")
-#: The operations that the kernels know, in the order of the ids they know them by.
-KERNEL_OPERATIONS = (
-    "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "AutoContrast", "Invert", "Equalize",
-    "Solarize", "Posterize", "Contrast", "Color", "Brightness", "Sharpness", "Cutout",
-    "SamplePairing",
-)  # fmt: skip
+#: The operations that have a kernel, in the order of their ids there.
+KERNEL_OPERATIONS = OPERATIONS
 
 
 def without_kernel(names: Sequence[str]) -> str | None:
-    """Why a table of operations is beyond the kernels; None where it is theirs."""
+    """Return the reason why the kernels cannot run a table of operations; None if they can."""
     if tuple(names) == KERNEL_OPERATIONS:
         return None
     own = [name for name in names if name not in KERNEL_OPERATIONS]
@@ -44,16 +42,16 @@ def _interpreting() -> bool:
 
 
 def has_shared_atomics(device: torch.device) -> bool:
-    """Whether kernels there may count with atomic additions in shared memory.
+    """Return whether kernels on a device may count with atomic additions in shared memory.
 
-    Those are written in NVIDIA's assembly (`divaug.kernels.histogram`), which neither AMD's devices
-    (torch calls them "cuda" too) nor Triton's interpreter understand. Both count as Triton does.
+    They are NVIDIA's assembly (`divaug.kernels.histogram`). AMD's devices, which torch also calls
+    "cuda", and Triton's interpreter use Triton's histogram.
     """
     return device.type == "cuda" and torch.version.hip is None and not _interpreting()
 
 
 def _obstacle(device: torch.device) -> str | None:
-    """Why Triton cannot run there; None where it can."""
+    """Return the reason why Triton cannot run on a device; None if it can."""
     if not _installed():
         return "Triton is not installed"
     if device.type != "cuda" and not _interpreting():
@@ -62,7 +60,7 @@ def _obstacle(device: torch.device) -> str | None:
 
 
 def check_backend(backend: object) -> None:
-    """Refuse what is no backend; whether a known one can run depends on the tensors."""
+    """Refuse an unknown backend; whether a known one can run depends on the tensors."""
     if backend is not None and backend not in BACKENDS:
         raise ValueError(
             f"`backend` must be one of {BACKENDS} or None, got {backend!r}; the device is that of "
@@ -71,12 +69,12 @@ def check_backend(backend: object) -> None:
 
 
 def use_triton(backend: str | None, device: torch.device, lacking: str | None = None) -> bool:
-    """Whether the Triton kernel is to be used.
+    """Return whether to use the Triton kernel.
 
     Args:
         backend: "torch" or "triton" to force one; None for Triton on CUDA wherever it can run.
-        device: where the tensors are.
-        lacking: why this call is beyond the kernel; None where it is not.
+        device: device of the tensors.
+        lacking: reason why the kernel cannot serve this call; None if it can.
 
     Raises:
         ValueError: for an unknown name, or a forced "triton" that cannot run, with the reason.

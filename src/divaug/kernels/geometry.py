@@ -1,12 +1,23 @@
-"""Where pixels are and where operations take them from: tiles, affine maps in fixed point."""
+"""Ids of operations, places of pixels, and the affine maps that move them in fixed point."""
 
 import triton
 import triton.language as tl
 
-from divaug.kernels.ids import ROTATE, SHEAR_X, SHEAR_Y, TRANSLATE_X, TRANSLATE_Y
 from divaug.operations import geometry
+from divaug.operations.table import OPERATIONS
 
-__all__ = ["moved", "moves", "place", "plan", "within"]
+
+def _id(name: str) -> tl.constexpr:
+    return tl.constexpr(OPERATIONS.index(name))
+
+
+SHEAR_X, SHEAR_Y = _id("ShearX"), _id("ShearY")
+TRANSLATE_X, TRANSLATE_Y, ROTATE = _id("TranslateX"), _id("TranslateY"), _id("Rotate")
+AUTOCONTRAST, INVERT, EQUALIZE = _id("AutoContrast"), _id("Invert"), _id("Equalize")
+SOLARIZE, POSTERIZE = _id("Solarize"), _id("Posterize")
+CONTRAST, COLOR = _id("Contrast"), _id("Color")
+BRIGHTNESS, SHARPNESS = _id("Brightness"), _id("Sharpness")
+CUTOUT, SAMPLE_PAIRING = _id("Cutout"), _id("SamplePairing")
 
 SIN_TERMS, COS_TERMS = tl.constexpr(geometry.SIN_TERMS), tl.constexpr(geometry.COS_TERMS)
 
@@ -74,7 +85,7 @@ def plan(op, argument, H: tl.constexpr, W: tl.constexpr):
 
 @triton.jit
 def moved(y, x, slot):
-    """Where a geometric operation takes pixel (y, x) from."""
+    """Return the place that a geometric operation takes pixel (y, x) from."""
     x_in = (slot[5] * x + slot[6] * y + slot[7]) >> 16
     y_in = (slot[8] * x + slot[9] * y + slot[10]) >> 16
     return y_in, x_in
@@ -82,7 +93,7 @@ def moved(y, x, slot):
 
 @triton.jit
 def within(y, x, H: tl.constexpr, W: tl.constexpr):
-    """Whether (y, x) lies in the image."""
+    """Return whether (y, x) lies in the image."""
     # Negative numbers are large ones without a sign: one comparison an axis.
     return (y.to(tl.uint32) < H) & (x.to(tl.uint32) < W)
 
@@ -108,5 +119,5 @@ def place(source, tile, W: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def moves(op):
-    """Whether an operation moves pixels; the ids of those come first."""
+    """Return whether an operation moves pixels; their ids come first."""
     return (op >= 0) & (op <= ROTATE)

@@ -6,11 +6,11 @@ one, with two that find its address. Barriers stand before the first tile and af
 Triton's own, also that of later versions, which adds atomically too, needs nine in every tile.
 Triton has no words for this, so what `ATOMICS` chooses is PTX, NVIDIA's assembly.
 
-* The bins are known by their address, an ordinary number. Their name ends with the braces it is in,
-  so the compiler may copy that code: whoever counts uses the bins whose address it was given.
+* The bins are addressed by an ordinary number. Their name ends with the braces it is in,
+  so the compiler may copy that code: each count uses the bins at its own address.
 * Nothing here is pure, so it stays and keeps its order. The compiler may still compute a result
   again, in another layout, rather than move it. Reading a bin twice does no harm. Counting a pixel
-  twice would, and has no result that anybody uses.
+  twice would, and has no result that is used.
 * For the same reason each pixel must be with one thread alone, as it is where a tile has at least
   as many pixels as the program has threads.
 """
@@ -62,7 +62,7 @@ def _read(address):
 
 @triton.jit
 def no_counts(C: tl.constexpr, ATOMICS: tl.constexpr):
-    """Where counting C channels starts from: the address of empty bins, or three histograms."""
+    """Return empty counts of C channels: the address of bins, or three histograms."""
     if ATOMICS:
         counts = _reserved()
         for c in tl.static_range(C):

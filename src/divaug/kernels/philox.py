@@ -1,16 +1,16 @@
-"""Philox 4×32-10 for the kernels: the words of `divaug.randomness`, to the bit."""
+"""Philox 4×32-10 for the kernels: the words of `divaug._random`, to the bit."""
 
 import triton
 import triton.language as tl
 
-from divaug import randomness
+from divaug import _random
 
 __all__ = ["below", "philox", "uniform"]
 
 
-MULTIPLIERS = tl.constexpr(randomness.MULTIPLIERS)
-INCREMENTS = tl.constexpr(randomness.INCREMENTS)
-ROUNDS = tl.constexpr(randomness.ROUNDS)
+MULTIPLIERS = tl.constexpr(_random.MULTIPLIERS)
+INCREMENTS = tl.constexpr(_random.INCREMENTS)
+ROUNDS = tl.constexpr(_random.ROUNDS)
 
 
 @triton.jit
@@ -48,5 +48,5 @@ def uniform(word):
 
 @triton.jit
 def below(word, bound):
-    """A word as a whole number in [0, bound), int64."""
+    """Return a word as an integer in [0, bound), int64."""
     return ((word.to(tl.uint64) * bound) >> 32).to(tl.int64)

@@ -1,17 +1,16 @@
 """The operations on the fly: the value of a pixel after a sub-policy's slots, pulled backwards.
 
-An output pixel asks the last operation, which asks the one before for the pixels it needs: one
-where it moves or maps values, nine for Sharpness. Nothing in between is ever stored. Every line is
-the arithmetic of `divaug.operations`, and the kernels are compiled without fused multiply-adds.
+The last operation reads the pixels it needs from the one before: one where it moves or maps
+values, nine for Sharpness. Nothing in between is stored. Every line is the arithmetic of
+`divaug.operations`, and the kernels are compiled without fused multiply-adds.
 
-A pixel is one integer: its three bytes side by side, red lowest. Most operations move it whole.
+A pixel is one integer of three bytes, red lowest. Most operations move it whole.
 """
 
 import triton
 import triton.language as tl
 
-from divaug.kernels.geometry import moved, moves, within
-from divaug.kernels.ids import (
+from divaug.kernels.geometry import (
     AUTOCONTRAST,
     BRIGHTNESS,
     COLOR,
@@ -23,24 +22,16 @@ from divaug.kernels.ids import (
     SAMPLE_PAIRING,
     SHARPNESS,
     SOLARIZE,
+    moved,
+    moves,
+    within,
 )
 from divaug.kernels.quads import original_quads, smoothed, smoothed_quads
-from divaug.operations import blending
-from divaug.operations.occlusion import FILL_GREY, FILL_RGB
-
-__all__ = [
-    "after_first",
-    "after_second",
-    "blend",
-    "channel",
-    "luma",
-    "original",
-    "pixels_at",
-    "tabled",
-]
+from divaug.operations import color
+from divaug.operations.cutout import FILL_GREY, FILL_RGB
 
 FILL = tl.constexpr(FILL_RGB[0] | FILL_RGB[1] << 8 | FILL_RGB[2] << 16)
-LUMA = tl.constexpr(blending.LUMA)
+LUMA = tl.constexpr(color.LUMA)
 FILL_L = tl.constexpr(FILL_GREY[0])
 
 
@@ -78,7 +69,7 @@ def original(source, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.const
 def _neighbours(
     source, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """The pixels of an image at (y, x), by fours where `BLOCK` tells that they lie so."""
+    """Return the pixels of an image at (y, x), by fours where `BLOCK` is not 0."""
     if BLOCK > 0:
         pixel = original_quads(source, y, x, H, W, C, BLOCK)
     else:
@@ -116,7 +107,7 @@ def _blend_pixels(first, second, weight, C: tl.constexpr):
 
 @triton.jit
 def tabled(op):
-    """Whether an operation is a look-up table for each channel, made from the image."""
+    """Return whether an operation is a look-up table for each channel, made from the image."""
     return (op == AUTOCONTRAST) | (op == CONTRAST) | (op == EQUALIZE)
 
 
@@ -180,7 +171,7 @@ def _pointwise(
 
 @triton.jit
 def _inner(y, x, H: tl.constexpr, W: tl.constexpr):
-    """Whether a pixel has all its neighbours; Sharpness leaves the others alone."""
+    """Return whether a pixel has all its neighbours; Sharpness leaves the others alone."""
     return (y > 0) & (x > 0) & (y < H - 1) & (x < W - 1)
 
 
@@ -223,7 +214,7 @@ def after_first(
 ):  # fmt: skip
     """The pixels at (y, x) after one operation; arbitrary where not `inside`.
 
-    `BLOCK` is their number where each four in a row lie side by side in the image, else 0.
+    `BLOCK` is their number where each four in a row are neighbours in the image, else 0.
     """
     if moves(slot[0]):
         y_in, x_in = moved(y, x, slot)
@@ -252,8 +243,8 @@ def after_second(
 ):  # fmt: skip
     """The pixels at (y, x) after two operations; arbitrary where not `inside`.
 
-    `SHARP` tells whether the second operation may be Sharpness, which asks for nine pixels of the
-    image before it, everything else for one. `BLOCK` as for one operation.
+    `SHARP` is whether the second operation may be Sharpness, which reads nine pixels of the image
+    before it; all others read one. `BLOCK` as for one operation.
     """
     moving = moves(slot2[0])
     sharp = (slot2[0] == SHARPNESS) & SHARP

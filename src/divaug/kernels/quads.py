@@ -1,4 +1,4 @@
-"""Four neighbouring pixels of a row at once, where a thread's pixels lie side by side.
+"""Four neighbouring pixels of a row at once, where a thread's pixels are neighbours.
 
 Bytes that are loaded one by one keep the first-level cache busy: it serves one request of a warp a
 cycle, however short. Here a thread takes the words that its four pixels lie in, two of each channel
@@ -43,7 +43,7 @@ def _shifted(low, high, bits):
 
 @triton.jit
 def _in_order(first, second, third, fourth, ahead, BLOCK: tl.constexpr):
-    """Pixels of a row from left to right, in the order in which a candidate wants them."""
+    """Pixels of a row from left to right, in the order of the candidate's row."""
     return _joined(
         tl.where(ahead, first, fourth),
         tl.where(ahead, second, third),
@@ -67,7 +67,7 @@ def _placed(y, x, W: tl.constexpr, BLOCK: tl.constexpr):
 def original_quads(
     source, y, x, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """The pixels of an image at (y, x), four side by side; arbitrary outside of the image.
+    """Return the pixels of an image at (y, x), four neighbours each; arbitrary outside of it.
 
     W must be a multiple of four and `source` the address of a word.
     """
@@ -124,7 +124,7 @@ def _sums(words, at, last, bits, W: tl.constexpr):
 def smoothed_quads(
     source, y, x, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """Pillow's SMOOTH at (y, x), four side by side; arbitrary where a pixel lacks a neighbour.
+    """Return Pillow's SMOOTH at (y, x), four neighbours each; arbitrary at the border.
 
     W must be a multiple of four and `source` the address of a word.
     """

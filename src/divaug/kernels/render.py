@@ -4,16 +4,16 @@ import triton
 import triton.language as tl
 
 from divaug.kernels.geometry import place
+from divaug.kernels.lookup_tables import slot_of, tables_of
 from divaug.kernels.pixels import after_first, after_second, channel, original
 from divaug.kernels.quads import split
-from divaug.kernels.statistics import slot_of, tables_of
 
 __all__ = ["render_kernel"]
 
 
 @triton.jit
 def _store_four(target, at, first, second, third, fourth, mask, BLOCK: tl.constexpr):
-    """Store four numbers of each thread side by side."""
+    """Store four numbers of each thread in consecutive places."""
     four = tl.reshape(tl.join(tl.join(first, third), tl.join(second, fourth)), [BLOCK // 4, 4])
     tl.store(target + (at[:, None] + tl.arange(0, 4)[None, :]), four, mask=mask)
 

@@ -1,4 +1,4 @@
-"""Selection as one kernel, one program an image: the twin of `divaug.selection`."""
+"""Selection as one kernel, one program an image: the twin of `divaug._select`."""
 
 from functools import lru_cache
 
@@ -7,10 +7,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from divaug.fixed_point import BITS, LARGEST_SUM
-from divaug.kernels.launching import Launcher
+from divaug._products import BITS, LARGEST_SUM
+from divaug._random import MASK, Purpose, Stream
+from divaug.kernels.launch import Launcher
 from divaug.kernels.philox import philox
-from divaug.randomness import MASK, Purpose, Stream
 
 __all__ = ["select_kernel"]
 
@@ -31,7 +31,7 @@ def _fixed(p):
 
 @triton.jit
 def _usable(base, e, in_set, D, stride_e, stride_d, BLOCK_D: tl.constexpr):
-    """Which candidates have finite probability vectors."""
+    """Return which candidates have finite probability vectors."""
     total = e.to(tl.int64) * 0
     broken = e * 0
     for start in range(0, D, BLOCK_D):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from divaug.diversity import Mean, kept_by_chance, largest_diversity, variance_diversity
+from divaug._diversity import Mean, kept_by_chance, largest_diversity, variance_diversity
+from divaug._select import METHODS, select
 from divaug.lab.ways import BATCH, JUDGE, WAYS
-from divaug.selection import METHODS, select
 
 __all__ = ["SETTLED", "Candidates", "Choice", "Choices"]
 

@@ -1,7 +1,7 @@
 """The demonstration: one small network trained with the default augmentation and with DivAug.
 
-Both take as many steps, and a step of DivAug takes longer. So that nobody takes one for the other,
-the default augmentation is also given DivAug's time.
+Both take as many steps, and a step of DivAug takes longer: the default augmentation is also given
+DivAug's time.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ _LONGER = 7
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What came out.
+    """The runs of a demonstration.
 
     Args:
         runs: row of the table → its run.
@@ -76,10 +76,10 @@ def demonstrate(
     """Train and write the report; runs that are in the folder already are continued.
 
     Args:
-        out: where the runs go, each into a folder of its own, and `report.html`.
-        changes: to all recipes, like "epochs=1".
-        reporter: told how it goes; None for bars or lines.
-        say: told what is kept where a signal ends it.
+        out: folder of the runs' folders and of `report.html`.
+        changes: changes to all recipes, like "epochs=1".
+        reporter: shows progress; None for bars or lines.
+        say: called with a line on what is kept where a signal ends it.
     """
     runs = {}
     for name, (folder, recipe) in plan(changes).items():

@@ -12,9 +12,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from divaug.checks import check_whole
+from divaug._checks import check_whole
+from divaug._expand import expand
+from divaug._score import check_model, dtype_of
+from divaug._select import MAX_CANDIDATES
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.expansion import expand
 from divaug.lab.choices import Candidates, Choice, Choices
 from divaug.lab.datasets import Dataset, ImageFiles
 from divaug.lab.train.hardware import Hardware, workers
@@ -22,8 +24,6 @@ from divaug.lab.train.opening import Opened, open_run
 from divaug.lab.train.ordered import parts_in_order
 from divaug.lab.ways import WAYS, scored
 from divaug.policies import Uniform
-from divaug.scoring import check_model, dtype_of
-from divaug.selection import MAX_CANDIDATES
 
 __all__ = ["SPACES", "Examination", "examine", "examine_run"]
 

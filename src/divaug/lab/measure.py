@@ -8,10 +8,12 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from divaug.augmenters import Augmenter
-from divaug.buffers import keeping_buffers
+from divaug._base import Augmenter
+from divaug._diversity import AffinityMeter, Mean, loss_diversity, variance_diversity
+from divaug._score import logits_of
+from divaug._select import MAX_CANDIDATES
+from divaug._untouched import untouched
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.diversity import AffinityMeter, Mean, loss_diversity, variance_diversity
 from divaug.lab.datasets import Dataset, ImageFiles
 from divaug.lab.methods import ASKING, SCHEDULES
 from divaug.lab.recipes import Recipe
@@ -21,9 +23,6 @@ from divaug.lab.train.feeds import Batch
 from divaug.lab.train.hardware import Hardware, workers
 from divaug.lab.train.opening import open_run
 from divaug.lab.train.ordered import Part, parts_in_order
-from divaug.modes import evaluating
-from divaug.scoring import logits_of
-from divaug.selection import MAX_CANDIDATES
 
 __all__ = ["Measurement", "measure", "measure_run", "measured_epochs"]
 
@@ -116,7 +115,7 @@ def measure(
     if not len(test):
         raise ValueError("the affinity needs test images, and the dataset has none.")
     variance, loss, affinity = Mean(), Mean(), AffinityMeter()
-    with evaluating(network), keeping_buffers(network):
+    with untouched(network, hardware.device):
         for _, labels, logits in _views(network, train, make, hardware, views, epochs, batch_size):
             variance.update(variance_diversity(logits.softmax(-1)))
             loss.update(loss_diversity(logits, labels))

@@ -8,11 +8,12 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from divaug.augmenters import Augmenter
+from divaug import DivAug, Views
+from divaug._base import Augmenter, check_size
+from divaug._names import unknown_name
 from divaug.default_augmentation import DefaultAugmentation, plain
 from divaug.lab.datasets import DATASETS
-from divaug.names import unknown_name
-from divaug.plugin import DivAug
+from divaug.operations.checks import check_images
 from divaug.policies import (
     PBA,
     AutoAugment,
@@ -25,8 +26,6 @@ from divaug.policies import (
     TrivialAugment,
     Uniform,
 )
-from divaug.source import check_batch, check_size
-from divaug.views import Views
 
 __all__ = ["AUGMENTERS", "Settings", "build"]
 
@@ -115,7 +114,7 @@ class _Centre(Views):
         epoch: int | Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Cut and normalise a batch."""
-        check_batch(images)
+        check_images(images)
         self._size = (images.shape[2], images.shape[3])
         middle = self._default.center_crop(images).contiguous()
         return super().__call__(middle, labels, index=index, epoch=epoch)

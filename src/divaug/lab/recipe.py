@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal, get_type_hints
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from divaug._names import unknown_name
+from divaug._select import MAX_CANDIDATES
 from divaug.lab.methods import AUGMENTERS
 from divaug.lab.models import MODELS
-from divaug.names import unknown_name
 from divaug.objectives import ANNEALING, OBJECTIVES
 from divaug.operations.magnitude import spaces
-from divaug.selection import MAX_CANDIDATES
 
 __all__ = ["Recipe", "explain", "override", "relabel", "warmup_with"]
 

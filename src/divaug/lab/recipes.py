@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from divaug._names import unknown_name
 from divaug.lab.methods import AUGMENTERS
 from divaug.lab.recipe import Recipe, explain, override, relabel, warmup_with
-from divaug.names import unknown_name
 
 __all__ = [
     "FAMILIES",

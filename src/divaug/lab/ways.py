@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from divaug.scoring import score
+from divaug._score import score
 
 __all__ = ["BATCH", "JUDGE", "WAYS", "Way", "scored"]
 

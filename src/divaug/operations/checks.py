@@ -1,14 +1,13 @@
-"""What `apply` accepts, and the sentences that say so."""
+"""Checks of the arguments of `apply`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from divaug.checks import holds_integers, real
-from divaug.names import unknown_name
-from divaug.operations.further import EVERY
-from divaug.operations.table import OPERATIONS, Operation
+from divaug._checks import holds_integers, real
+from divaug._names import unknown_name
+from divaug.operations.table import EVERY, OPERATIONS, Operation
 
 __all__ = [
     "FLOAT_DTYPES",
@@ -30,18 +29,19 @@ def check_images(images: object, name: str = "images") -> Tensor:
     """Return `images` if it is a batch that the operations can work on."""
     if not isinstance(images, Tensor):
         raise TypeError(
-            f"`{name}` must be a torch.Tensor [B,C,H,W], got {type(images).__name__}; "
-            f"{_type_remedy(images)}."
+            f"`{name}` must be a torch.Tensor [B,C,H,W], got {type(images).__name__}; convert with "
+            "torch.from_numpy, or stack images of one size with torch.stack."
         )
     if images.dtype != torch.uint8 and images.dtype not in FLOAT_DTYPES:
         raise TypeError(
-            f"`{name}` must be uint8, or float32, float16 or bfloat16 in [0, 1], "
-            f"got {images.dtype}; convert with {_dtype_remedy(images)}."
+            f"`{name}` must be uint8, or float32, float16 or bfloat16 in [0, 1], got "
+            f"{images.dtype}; convert integers up to 255 with .to(torch.uint8), floats with "
+            ".float()."
         )
     if images.ndim != 4:
         raise ValueError(
-            f"`{name}` must have four axes [B,C,H,W], got shape {tuple(images.shape)}; "
-            f"{_axes_remedy(name, images.ndim)}."
+            f"`{name}` must have four axes [B,C,H,W], got shape {tuple(images.shape)}; add a "
+            f"missing axis with {name}[None], join leading ones with .flatten."
         )
     _, channels, height, width = images.shape
     if channels not in (1, 3):
@@ -59,40 +59,9 @@ def check_images(images: object, name: str = "images") -> Tensor:
     return images
 
 
-def _type_remedy(images: object) -> str:
-    """How what is no tensor becomes one."""
-    if isinstance(images, tuple | list):
-        return "resize or crop the images to one size and put them together with torch.stack"
-    if isinstance(images, Mapping):
-        return "pick the images out of it first; for an adapter let `collate_fn` make a flat batch"
-    return "convert a NumPy array with torch.from_numpy"
-
-
-def _dtype_remedy(images: Tensor) -> str:
-    """How images become what is accepted; of floats in [0, 1] bytes would leave nothing."""
-    if images.is_floating_point():
-        return ".float()"
-    if holds_integers(images) and images.dtype.itemsize > 1:
-        # Not by looking at the values, which may be on a device.
-        return ".float().div(65535) if they have 16 bits, values of up to 255 with .to(torch.uint8)"
-    return ".mul(255).to(torch.uint8)" if images.dtype == torch.bool else ".to(torch.uint8)"
-
-
-def _axes_remedy(name: str, axes: int) -> str:
-    """What to do with images of that many axes."""
-    if axes == 3:
-        return f"add the missing axis with {name}[None]"
-    if axes > 4:
-        return f"put the leading axes into one, such as {name}.flatten(0, {axes - 4})"
-    return "pass a batch of images, each with channels, height and width"
-
-
 def _channels_remedy(name: str, shape: torch.Size) -> str:
-    """What to do with images of that many channels."""
     if shape[3] in (1, 3):
         return f"move the channel axis with {name}.permute(0, 3, 1, 2)"
-    if shape[3] == 4 and shape[1] > 4:
-        return f"move the channel axis and leave out alpha: {name}.permute(0, 3, 1, 2)[:, :3]"
     return f"pass grey or RGB images, without an alpha channel, such as {name}[:, :3] of RGBA"
 
 
@@ -101,13 +70,12 @@ def _check_unit_range(images: Tensor, name: str) -> None:
     if not (low >= 0.0 and high <= 1.0):
         raise ValueError(
             f"float `{name}` must lie in [0, 1], got values from {low!r} to {high!r}; of values "
-            "from 0 to 255 pass uint8 or divide by 255; if the batch is already normalised, move "
-            "Normalize after the augmentation."
+            "from 0 to 255 pass uint8; move Normalize after the augmentation."
         )
 
 
 def operation_ids(operation: str | Tensor, batch: int, device: torch.device) -> Tensor:
-    """The ids [B] of one name for all images or of a tensor of ids."""
+    """Return the ids [B] of one name for all images or of a tensor of ids."""
     if isinstance(operation, str):
         if operation not in EVERY:
             raise ValueError(unknown_name("operation", operation, tuple(EVERY)))
@@ -132,7 +100,7 @@ def operation_ids(operation: str | Tensor, batch: int, device: torch.device) -> 
 
 
 def check_argument(argument: float | Tensor | None, ids: Tensor, side: int) -> Tensor:
-    """The argument of every image as float64 [B], each in its operation's range."""
+    """Return the argument of every image as float64 [B], each in its operation's range."""
     used = [name for i, name in enumerate(EVERY) if bool((ids == i).any())]
     if argument is None:
         lacking = [name for name in used if EVERY[name].needs_argument]
@@ -174,7 +142,7 @@ def _check_range(name: str, values: Tensor, side: int) -> None:
     if this.whole:
         bad |= values != values.floor()
     if bool(bad.any()):
-        kind = "a whole number" if this.whole else "finite and"
+        kind = "an integer" if this.whole else "finite and"
         raise ValueError(
             f"`argument` of {name} must be {kind} in [{this.low:g}, {high:g}] {this.unit}, "
             f"got {float(values[bad][0])!r}; nothing is clamped, so pass a value in that range."
@@ -182,12 +150,12 @@ def _check_range(name: str, values: Tensor, side: int) -> None:
 
 
 def _needing(ids: Tensor, what: Callable[[Operation], bool]) -> Tensor:
-    """Whose operation needs something: `[B]`."""
+    """Return a mask [B] of the images whose operation needs something."""
     return torch.tensor([what(this) for this in EVERY.values()], device=ids.device)[ids]
 
 
 def check_center(center: Tensor | None, ids: Tensor, height: int, width: int) -> Tensor | None:
-    """The places [B,2] of Cutout, checked where Cutout is used."""
+    """Return the places [B,2] of Cutout, checked where Cutout is used."""
     placed = _needing(ids, lambda operation: operation.needs_center)
     if not bool(placed.any()):
         return None
@@ -212,7 +180,7 @@ def check_center(center: Tensor | None, ids: Tensor, height: int, width: int) ->
 
 
 def check_partner(partner: Tensor | None, images: Tensor, ids: Tensor) -> Tensor | None:
-    """The second images of SamplePairing, checked where SamplePairing is used."""
+    """Return the second images of SamplePairing, checked where SamplePairing is used."""
     if not bool(_needing(ids, lambda operation: operation.needs_partner).any()):
         return None
     if partner is None:

@@ -11,9 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from divaug.operations.shifting import move_planes, move_rows
-
-__all__ = ["rotate", "shear_x", "shear_y", "translate_x", "translate_y"]
+__all__ = ["flip_lr", "flip_ud", "rotate", "shear_x", "shear_y", "translate_x", "translate_y"]
 
 ONE = 65536  # 1.0 in 16.16 fixed point
 # Taylor coefficients of sin and cos; after reduction to 45 degrees the first dropped term is
@@ -30,14 +28,14 @@ def _fixed(value: Tensor) -> Tensor:
 
 
 def cos_sin_degrees(angle: Tensor) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of degrees in float64 from additions and multiplications alone.
+    """Compute cosine and sine of degrees in float64 by additions and multiplications alone.
 
     A device's own `sin` may differ from another's in the last bit; these do not, because every
     step is a correctly rounded operation. Multiples of 90 degrees are exact.
     """
     quarter = (angle * (1 / 90) + 0.5).floor()
     x = (angle - quarter * 90.0) * (math.pi / 180.0)
-    # Both series side by side, the sine's with a last term of zero.
+    # Both series in one tensor, the sine's with a last term of zero.
     series = torch.tensor((COS_TERMS, (*SIN_TERMS, 0.0)), dtype=x.dtype, device=x.device)
     *terms, last = series[:, :, None].unbind(1)
     x_squared = x * x
@@ -79,23 +77,54 @@ def _sample(padded: Tensor, place: Tensor, shape: torch.Size) -> Tensor:
 
 
 def coefficients_of(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor, f: Tensor) -> Tensor:
-    """Pillow's six fixed-point integers `[6,n,1]` for an affine map in float64."""
+    """Return Pillow's six fixed-point integers `[6,n,1]` of an affine map in float64."""
     center_x, center_y = c + a * 0.5 + b * 0.5, f + d * 0.5 + e * 0.5
     return _fixed(torch.stack([a, b, center_x, d, e, center_y]))[:, :, None]
 
 
 def _slope(factor: Tensor, size: int) -> Tensor:
-    """How many whole pixels a shear moves each of `size` rows or columns: int32 `[n,size]`."""
+    """Return by how many pixels a shear moves each row or column: int32 `[n,size]`."""
     step, start = _fixed(torch.stack([factor, 0.5 + factor * 0.5]))[:, :, None].unbind()
     return (start + step * torch.arange(size, device=factor.device, dtype=torch.int32)) >> 16
 
 
-def shear_x(images: Tensor, factor: Tensor) -> Tensor:
+def _move_rows(images: Tensor, shift: Tensor) -> Tensor:
+    """Row y of image i becomes its pixels from `shift[i, y]` on; black outside.
+
+    Args:
+        images: uint8 `[n,C,H,W]`.
+        shift: int64 `[n,H]` or `[n,1]`, pixels.
+    """
+    n, channels, height, width = images.shape
+    return _windows(images, width, shift[:, None, :].expand(n, channels, height))
+
+
+def _move_planes(images: Tensor, shift: Tensor) -> Tensor:
+    """Every plane of image i becomes its rows from `shift[i]` on; black outside."""
+    n, channels, height, width = images.shape
+    rows = shift.clamp(-height, height) * width
+    return _windows(images, height * width, rows[:, None].expand(n, channels))
+
+
+def _windows(images: Tensor, length: int, shift: Tensor) -> Tensor:
+    """Cut the images' bytes into runs of `length`, each read from `shift` bytes on."""
+    count = math.prod(shift.shape)
+    # As much black before and after each run: a window that leaves the run on either side reads
+    # black, and never another run.
+    padded = images.new_zeros((2 * count + 1) * length)
+    padded[length:].view(count, 2, length)[:, 0] = images.reshape(count, length)
+    begin = torch.arange(length, 2 * count * length, 2 * length, device=images.device)
+    begin = begin.view(shift.shape) + shift.clamp(-length, length)
+    windows = padded.as_strided((2 * count * length + 1, length), (1, 1))
+    return windows.index_select(0, begin.flatten()).view(images.shape)
+
+
+def shear_x(images: Tensor, factor: Tensor, *_: Tensor) -> Tensor:
     """Shear along x, anchored at the top-left corner: input x = x + factor·y."""
-    return move_rows(images, _slope(factor, images.shape[2]))
+    return _move_rows(images, _slope(factor, images.shape[2]))
 
 
-def shear_y(images: Tensor, factor: Tensor) -> Tensor:
+def shear_y(images: Tensor, factor: Tensor, *_: Tensor) -> Tensor:
     """Shear along y, anchored at the top-left corner: input y = y + factor·x."""
     height, width = images.shape[2:]
     y = torch.arange(1, height + 1, device=images.device, dtype=torch.int32)
@@ -129,7 +158,7 @@ def _translate(images: Tensor, pixels: Tensor, axis: int) -> Tensor:
     shift = whole.to(torch.int64)
     if bool((fraction >= NEARLY_ONE).any()):
         return _look_up(images, shift, _carry(fraction, size), axis)
-    return move_rows(images, shift[:, None]) if axis == 3 else move_planes(images, shift)
+    return _move_rows(images, shift[:, None]) if axis == 3 else _move_planes(images, shift)
 
 
 def _look_up(images: Tensor, shift: Tensor, carry: Tensor, axis: int) -> Tensor:
@@ -144,17 +173,17 @@ def _look_up(images: Tensor, shift: Tensor, carry: Tensor, axis: int) -> Tensor:
     return moved.mul_(inside.view(shape))
 
 
-def translate_x(images: Tensor, pixels: Tensor) -> Tensor:
+def translate_x(images: Tensor, pixels: Tensor, *_: Tensor) -> Tensor:
     """Move the content left by `pixels` (right where negative)."""
     return _translate(images, pixels, 3)
 
 
-def translate_y(images: Tensor, pixels: Tensor) -> Tensor:
+def translate_y(images: Tensor, pixels: Tensor, *_: Tensor) -> Tensor:
     """Move the content up by `pixels` (down where negative)."""
     return _translate(images, pixels, 2)
 
 
-def rotate(images: Tensor, degrees: Tensor) -> Tensor:
+def rotate(images: Tensor, degrees: Tensor, *_: Tensor) -> Tensor:
     """Rotate counter-clockwise about the image's centre, keeping the canvas."""
     height, width = images.shape[2:]
     return affine(images, coefficients_of(*rotation_rows(degrees, height, width)))
@@ -170,3 +199,13 @@ def rotation_rows(
     c = cos * -center_x + sin * -center_y + center_x
     f = -sin * -center_x + cos * -center_y + center_y
     return cos, sin, c, -sin, cos, f
+
+
+def flip_lr(images: Tensor, *_: Tensor) -> Tensor:
+    """Mirror left and right."""
+    return images.flip(3)
+
+
+def flip_ud(images: Tensor, *_: Tensor) -> Tensor:
+    """Mirror top and bottom."""
+    return images.flip(2)

@@ -4,17 +4,18 @@ m = 0 is the identity or nearly so, m = 1 the strongest the space allows. Signed
 sign; the four enhance operations are signed about the factor 1.
 """
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import lru_cache
+from importlib import resources
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
-from divaug.data_files import read_data
-from divaug.names import unknown_name
+from divaug._names import unknown_name
 
 __all__ = [
     "NO_MAGNITUDE",
@@ -22,6 +23,7 @@ __all__ = [
     "Rounding",
     "Side",
     "argument",
+    "read_data",
     "read_ranges",
     "space_of",
     "spaces",
@@ -37,7 +39,7 @@ class Side(Enum):
     SHORTER = "shorter side"
 
     def pixels(self, height: int, width: int) -> float:
-        """The length in pixels; 1 for absolute arguments."""
+        """Return the length in pixels; 1 for absolute arguments."""
         lengths = {
             Side.NONE: 1,
             Side.WIDTH: width,
@@ -48,7 +50,7 @@ class Side(Enum):
 
 
 class Rounding(IntEnum):
-    """How an argument becomes a whole number."""
+    """The ways to turn an argument into an integer."""
 
     NONE = 0
     DOWN = 1  # towards minus infinity
@@ -73,11 +75,11 @@ class Range:
     Args:
         base: the argument at no strength.
         slope: change of the argument from m = 0 to m = 1.
-        source: where the numbers come from.
+        source: source of the numbers.
         offset: part of the strength that does not depend on m.
         signed: whether a sign is drawn.
-        side: what a relative argument is a fraction of.
-        rounding: how the argument becomes a whole number.
+        side: side of the image that a relative argument is a fraction of.
+        rounding: rule that turns the argument into an integer.
         minimum: smallest argument after rounding.
     """
 
@@ -101,7 +103,7 @@ class Range:
                 raise TypeError(f"`{name}` of a range must be a {kind.__name__}, got {value!r}.")
 
     def value(self, magnitude: float, sign: int, height: int, width: int) -> float:
-        """The argument of one magnitude on an image of that size."""
+        """Return the argument of one magnitude on an image of that size."""
         turn = sign if self.signed else 1
         strength = (self.offset + self.slope * magnitude) * self.side.pixels(height, width)
         return max(self.minimum, self.rounding.apply(self.base + turn * strength))
@@ -115,12 +117,19 @@ def _check_number(name: str, value: object) -> None:
         )
 
 
+@lru_cache(maxsize=16)
+def read_data(name: str) -> Any:
+    """Return the content of a data file of this package."""
+    folder = resources.files("divaug") / "policies" / "data"
+    return json.loads((folder / name).read_text(encoding="utf-8"))
+
+
 #: Of operations that take no argument.
 NO_MAGNITUDE = Range(0.0, 0.0, "no magnitude")
 
 
 def read_ranges(content: Mapping[str, Any]) -> Mapping[str, Range]:
-    """Ranges by operation from a data file: null, or the fields of a `Range` that are not usual."""
+    """Read ranges by operation: null, or the fields of a `Range` that are not usual."""
     return MappingProxyType({name: _read_range(fields) for name, fields in content.items()})
 
 
@@ -141,13 +150,13 @@ def _read_range(fields: Mapping[str, Any] | None) -> Range:
 
 @lru_cache(maxsize=1)
 def spaces() -> Mapping[str, Mapping[str, Range]]:
-    """Space → operation → range."""
+    """Return space → operation → range."""
     content = read_data("spaces.json")["spaces"]
     return MappingProxyType({name: read_ranges(some) for name, some in content.items()})
 
 
 def space_of(name: str) -> Mapping[str, Range]:
-    """The space of that name, or an error that lists them."""
+    """Return the space of that name, or raise an error that lists them."""
     known = spaces()
     if not isinstance(name, str) or name not in known:
         raise ValueError(unknown_name("space", name, tuple(known)))
@@ -163,7 +172,7 @@ def argument(
     height: int = 32,
     width: int = 32,
 ) -> float | None:
-    """The argument of an operation at a magnitude; None where it takes none.
+    """Return the argument of an operation at a magnitude; None where it takes none.
 
     Example:
         >>> argument("Rotate", 0.5, sign=-1)

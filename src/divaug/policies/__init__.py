@@ -1,13 +1,18 @@
 """Policies: what may be drawn. All fill the same sub-policies; all can be written as JSON."""
 
-from divaug.policies.base import Policy, from_json
+from divaug._random import Purpose, Stream, below, uniform
+from divaug.policies.base import Policy, TablePolicy, from_json, settled
+from divaug.policies.lists import Identity, Listed, Single, Uniform
 from divaug.policies.pba import PBA
-from divaug.policies.published import AutoAugment, FastAutoAugment, Listed
-from divaug.policies.random import Identity, RandAugment, Single, TrivialAugment, Uniform
-from divaug.policies.shared_level import SharedLevel
-from divaug.policies.table import Entry
-from divaug.policies.tabular import TablePolicy
-from divaug.policies.timm import TimmRandAugment
+from divaug.policies.published import (
+    AutoAugment,
+    FastAutoAugment,
+    RandAugment,
+    SharedLevel,
+    TimmRandAugment,
+    TrivialAugment,
+)
+from divaug.policies.table import Entry, Partners
 
 __all__ = [
     "PBA",
@@ -16,13 +21,19 @@ __all__ = [
     "FastAutoAugment",
     "Identity",
     "Listed",
+    "Partners",
     "Policy",
+    "Purpose",
     "RandAugment",
     "SharedLevel",
     "Single",
+    "Stream",
     "TablePolicy",
     "TimmRandAugment",
     "TrivialAugment",
     "Uniform",
+    "below",
     "from_json",
+    "settled",
+    "uniform",
 ]

@@ -1,58 +1,34 @@
-"""What a policy is: something that fills sub-policies, and that can be written down as text."""
+"""The base of all policies, and their text: JSON that gives an equal policy back."""
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from functools import cached_property
-from inspect import getattr_static, isabstract
-from typing import Any, ClassVar
+from functools import cached_property, lru_cache
+from inspect import isabstract
+from typing import Any, ClassVar, TypeVar
 
-import numpy as np
+import torch
 from torch import Tensor
 
-from divaug.names import unknown_name
-from divaug.policies.table import Partners
-from divaug.randomness import Stream
-from divaug.subpolicies import SubPolicies
+from divaug._names import unknown_name
+from divaug._random import Stream
+from divaug._subpolicies import SubPolicies
+from divaug.operations.table import Operation
+from divaug.policies.table import Entry, Partners, Plan, PolicyTable, compile_table
 
-__all__ = ["Policy", "check_policy", "comes_along", "from_json", "frozen"]
+__all__ = [
+    "Policy",
+    "TablePolicy",
+    "check_name",
+    "check_policy",
+    "from_json",
+    "frozen",
+    "settled",
+]
 
 _FORMAT = "divaug.policy/1"
-
-
-def frozen(value: Any) -> Any:
-    """Lists as tuples, all the way down, so that a policy can be compared and looked up."""
-    return tuple(frozen(item) for item in value) if isinstance(value, list | tuple) else value
-
-
-def _written(value: Any) -> Any:
-    """A field as JSON can hold it; policies, also within lists, by their name and settings."""
-    if isinstance(value, Policy):
-        return {"policy": type(value).__name__, "settings": value.settings()}
-    if isinstance(value, list | tuple):
-        return [_written(item) for item in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    return value
-
-
-def _read(value: Any) -> Any:
-    """What `_written` gave; lists are tuples, so that a policy can be compared and looked up.
-
-    Raises:
-        ValueError: no such policy, or no such setting.
-    """
-    if isinstance(value, list | tuple):
-        return tuple(_read(item) for item in value)
-    if isinstance(value, dict) and value.keys() == {"policy", "settings"}:
-        return _made(value["policy"], value["settings"])
-    return value
-
-
-def comes_along(kind: type) -> bool:
-    """Whether a policy of that class is one of ours."""
-    return kind.__module__.startswith("divaug.")
+_Rows = TypeVar("_Rows", bound=Callable[..., Sequence[Sequence[Entry]]])
 
 
 @dataclass(frozen=True)
@@ -60,7 +36,8 @@ class Policy(ABC):
     """A distribution over sub-policies.
 
     A subclass is a frozen dataclass whose fields are its settings, so that equal settings are equal
-    policies and the settings are all that has to be written down.
+    policies and the settings are all that has to be written. It offers a `plan`, which is drawn
+    from in batched PyTorch or in a kernel, or has its own `draw`.
     """
 
     kinds: ClassVar[dict[str, type["Policy"]]] = {}
@@ -68,20 +45,27 @@ class Policy(ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        taken = Policy.kinds.get(cls.__name__)
-        if taken is not None and comes_along(taken) and not comes_along(cls):
-            raise TypeError(
-                f"a policy named {cls.__name__!r} comes with divaug; give yours another name, by "
-                "which it is found again in JSON."
-            )
-        Policy.kinds[cls.__name__] = cls
+        first = next(kind for kind in cls.__mro__ if {"draw", "plan"} & vars(kind).keys())
+        if "plan" not in vars(first):  # its own `draw` comes before a plan that it inherits
+            cls.plan = Policy.plan  # type: ignore[method-assign]
+        known = Policy.kinds.setdefault(cls.__name__, cls)
+        if (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__):
+            Policy.kinds[cls.__name__] = cls  # defined anew, as in a notebook
 
     @property
     @abstractmethod
     def num_operations(self) -> int:
         """K, the number of operations of a sub-policy."""
 
-    @abstractmethod
+    def plan(
+        self,
+        height: int,  # noqa: ARG002 (for subclasses)
+        width: int,  # noqa: ARG002
+        device: torch.device,  # noqa: ARG002
+    ) -> Plan | None:
+        """Return what is drawn from, for images of that size; None where `draw` has its own way."""
+        return None
+
     def draw(
         self,
         stream: Stream,
@@ -91,17 +75,75 @@ class Policy(ABC):
         epoch: int | Tensor | None = None,
     ) -> SubPolicies:
         """Draw `candidates` sub-policies for every sample of the stream: `[B,E,K]`."""
+        plan = self.plan(*size, stream.index.device)
+        if plan is None:
+            raise TypeError(f"{type(self).__name__} must define `plan` or `draw`.")
+        return plan.draw(stream, candidates, size, partners, epoch)
 
     def settings(self) -> dict[str, Any]:
-        """The fields that define this policy, as JSON can hold them."""
+        """Return the fields that define this policy, as JSON can hold them."""
         return {field.name: _written(getattr(self, field.name)) for field in fields(self)}
 
     def to_json(self) -> str:
-        """Text that `divaug.policies.from_json` turns back into an equal policy."""
-        content = {"format": _FORMAT, **_written(self)}
-        text = json.dumps(content, indent=1)
-        _check_restorable(self, text)
-        return text
+        """Write text that `divaug.policies.from_json` turns back into an equal policy."""
+        return json.dumps({"format": _FORMAT, **_written(self)}, indent=1)
+
+
+@dataclass(frozen=True)
+class TablePolicy(Policy):
+    """A policy that is a table of entries: rows drawn uniformly, jointly or one per operation."""
+
+    joint: ClassVar[bool] = False
+
+    @abstractmethod
+    def rows(self) -> Sequence[Sequence[Entry]]:
+        """Return R rows of K entries; called for every draw, so that rows may change."""
+
+    def extra_operations(self) -> tuple[Operation, ...]:
+        """Return the operations of your own that the rows name."""
+        return ()
+
+    @property
+    def num_operations(self) -> int:
+        """K, the number of operations of a sub-policy."""
+        return len(self.rows()[0])
+
+    def table(self, height: int, width: int, device: torch.device) -> PolicyTable:
+        """Return the entries as tensors for images of that size; equal rows share them."""
+        rows = vars(type(self)).get("rows")  # a subclass may have changed what they follow from
+        made = _settled_table if getattr(rows, "settled", False) else _table_of
+        return made(self, height, width, device)
+
+    def plan(self, height: int, width: int, device: torch.device) -> Plan | None:
+        """Return the table."""
+        return self.table(height, width, device)
+
+
+def settled(rows: _Rows) -> _Rows:
+    """Mark `rows` that follow from the fields alone: equal policies share a table unseen."""
+    rows.settled = True  # type: ignore[attr-defined]
+    return rows
+
+
+@lru_cache(maxsize=128)
+def _settled_table(
+    policy: TablePolicy, height: int, width: int, device: torch.device
+) -> PolicyTable:
+    return _table_of(policy, height, width, device)
+
+
+def _table_of(policy: TablePolicy, height: int, width: int, device: torch.device) -> PolicyTable:
+    rows, extra = frozen(policy.rows()), tuple(policy.extra_operations())
+    return _compiled(rows, policy.joint, height, width, device, extra)
+
+
+#: Kept, because a copy of tensors to a GPU synchronises.
+_compiled = lru_cache(maxsize=128)(compile_table)
+
+
+def frozen(value: Any) -> Any:
+    """Turn lists into tuples, also within lists, so that a policy can be compared and looked up."""
+    return tuple(frozen(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 def check_policy(policy: object) -> None:
@@ -112,46 +154,40 @@ def check_policy(policy: object) -> None:
         )
 
 
-def _check_restorable(policy: Policy, text: str) -> None:
-    """Refuse text that would not give the policy back.
+def check_name(kind: str, value: object, known: Collection[str]) -> None:
+    """Refuse a value that is not one of the known names."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(unknown_name(kind, value, tuple(known)))
 
-    Raises:
-        TypeError: what it is made of is not in its fields.
-    """
+
+def _written(value: Any) -> Any:
+    """Turn a field into what JSON can hold: policies, also within lists, by name and settings."""
+    if isinstance(value, Policy):
+        _check_restorable(value)
+        return {"policy": type(value).__name__, "settings": value.settings()}
+    if isinstance(value, list | tuple):
+        return [_written(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return value
+
+
+def _check_restorable(policy: Policy) -> None:
+    """Refuse a policy that its name and its fields would not give back."""
     kind = type(policy)
-    remedy = f"make {kind.__name__} a dataclass(frozen=True) whose fields are all its settings"
-    settings = json.loads(text)["settings"]
-    try:
-        again = kind(**{name: _read(value) for name, value in settings.items()})
-    except (TypeError, ValueError) as error:
+    if Policy.kinds[kind.__name__] is not kind:
         raise TypeError(
-            f"`policy` has settings outside of its fields, which alone are written down: {error}; "
-            f"{remedy}."
-        ) from error
-    for name, value in vars(policy).items():
-        there = name in vars(again)
-        if not (_alike(value, vars(again)[name]) if there else _is_kept_for_later(kind, name)):
+            f"a policy named {kind.__name__!r} exists already; give yours another name, by which "
+            "it is found again in JSON."
+        )
+    names = {field.name for field in fields(policy)}
+    for name in vars(policy).keys() - names:
+        follows = isinstance(getattr(kind, name, None), cached_property)
+        if not (follows or name.startswith("_")):
             raise TypeError(
-                f"`policy` keeps {name!r} outside of its fields, which alone are written down; "
-                f"{remedy}."
+                f"`policy` keeps {name!r} outside of its fields, which alone are written; make "
+                f"{kind.__name__} a dataclass(frozen=True) whose fields are all its settings."
             )
-
-
-def _is_kept_for_later(kind: type, name: str) -> bool:
-    """Whether a value that a new policy does not have yet follows from its fields."""
-    return name.startswith("_") or isinstance(getattr_static(kind, name, None), cached_property)
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Whether two values are the same, as far as text tells: it has lists and no tuples."""
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_alike, one, other))
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
-    if isinstance(one, Tensor | np.ndarray):
-        same_kind = type(one) is type(other) and one.shape == other.shape
-        return same_kind and bool((one == other).all())
-    return bool(one == other)
 
 
 def from_json(text: str) -> Policy:
@@ -162,11 +198,6 @@ def from_json(text: str) -> Policy:
         >>> policies.from_json(policies.RandAugment(3, 4).to_json())
         RandAugment(n=3, m=4, scale=10)
     """
-    if not isinstance(text, str | bytes | bytearray):
-        raise TypeError(
-            f"`text` must be JSON text, as `Policy.to_json` writes it, got {type(text).__name__}; "
-            "turn a dict into text with json.dumps."
-        )
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
@@ -176,15 +207,23 @@ def from_json(text: str) -> Policy:
     return _made(content.get("policy"), content.get("settings", {}))
 
 
+def _read(value: Any) -> Any:
+    """Read what `_written` gave; lists become tuples."""
+    if isinstance(value, list | tuple):
+        return tuple(_read(item) for item in value)
+    if isinstance(value, dict) and value.keys() == {"policy", "settings"}:
+        return _made(value["policy"], value["settings"])
+    return value
+
+
 def _made(kind: object, settings: object) -> Policy:
-    """The policy of that name and those settings, as JSON holds them."""
+    """Make the policy of that name and those settings, as JSON holds them."""
     kinds = {name: cls for name, cls in Policy.kinds.items() if not isabstract(cls)}
-    if not isinstance(kind, str) or kind not in kinds:
-        raise ValueError(unknown_name("policy", str(kind), tuple(kinds)))
+    check_name("policy", kind, kinds)
+    made = kinds[str(kind)]
     if not isinstance(settings, dict):
         raise ValueError(f"`settings` must be a JSON object, got {type(settings).__name__}.")
-    known = {field.name for field in fields(kinds[kind])}
-    unknown = sorted(set(settings) - known)
-    if unknown:
-        raise ValueError(unknown_name(f"setting of {kind}:", unknown[0], tuple(sorted(known))))
-    return kinds[kind](**{name: _read(value) for name, value in settings.items()})
+    known = tuple(sorted(field.name for field in fields(made)))
+    for name in settings:
+        check_name(f"setting of {kind}:", name, known)
+    return made(**{name: _read(value) for name, value in settings.items()})

@@ -1,16 +1,21 @@
-"""Expansion on a GPU: time against the roofline, and against what else there is."""
+"""Expansion on a GPU: time against the roofline, and against torchvision, Kornia and Pillow."""
 
-from collections.abc import Sequence
+import importlib.util
+import multiprocessing
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
+from divaug import SubPolicies, expand
 from divaug.default_augmentation import cifar10
-from divaug.expansion import expand
-from divaug.lab.bench import clocks, device
-from divaug.lab.bench import rivals as alternatives
-from divaug.lab.bench.harness import environment, place, progress
+from divaug.lab.bench import device, loops
+from divaug.lab.bench.harness import environment, median_seconds, place, progress
+from divaug.lab.bench.operations import Case, photographs
+from divaug.lab.figures.canvas import to_picture
 from divaug.lab.tables import Table
 from divaug.policies import AutoAugment, Policy, RandAugment, Uniform
 
@@ -26,9 +31,13 @@ CASES = (
     (256, 4, 224, torch.float32, False),
 )
 LARGE_SIDE = 129
+# Side → images of a batch of the alternatives.
+RIVAL_IMAGES = {32: 256, 224: 64}
 #: What a training step on small images asks of the kernels; see `verify`.
 STEP_SHAPES = ((64, 32, torch.bfloat16, True),)
 Shape: TypeAlias = tuple[int, int, torch.dtype, bool]
+# Number of images, their side, the seed.
+_Task: TypeAlias = tuple[int, int, int]
 
 
 def _images(batch: int, side: int, seed: int) -> Tensor:
@@ -102,25 +111,24 @@ def _case(
         )  # fmt: skip
 
     device.no_waits(run)
-    timing = clocks.time_calls(run)
+    times = device.time_calls(run)
     originals = images.numel()
     result = originals * candidates * dtype.itemsize
     bandwidth = device.copy_bandwidth(originals + result)
-    floor = 1000 * (originals + result) / bandwidth
-    progress(f"  {timing.graph:.3f} ms, {timing.graph / floor:.1f} times the floor")
+    floor, graph = 1000 * (originals + result) / bandwidth, times["graph_ms"]
+    progress(f"  {graph:.3f} ms, {graph / floor:.1f} times the floor")
     return {
         "batch": batch,
         "candidates": candidates,
         "side": side,
         "dtype": str(dtype).removeprefix("torch."),
         "channels_last": channels_last,
-        "graph_ms": timing.graph,
-        "eager_ms": timing.eager,
-        "images_per_second": batch * candidates / timing.graph * 1000,
+        **times,
+        "images_per_second": batch * candidates / graph * 1000,
         "bytes_moved": originals + result,
         "copy_bytes_per_second": bandwidth,
         "floor_ms": floor,
-        "times_the_floor": timing.graph / floor,
+        "times_the_floor": graph / floor,
         "peak_bytes": device.peak_memory(run),
         "candidate_bytes": result,
         "original_bytes": originals,
@@ -143,12 +151,75 @@ def measure(seed: int = 0) -> dict[str, Any]:
 
 
 def with_rivals(result: dict[str, Any], seed: int = 0) -> dict[str, Any]:
-    """What `measure` found, with the alternatives timed right after it."""
+    """Add the speeds of the alternatives to what `measure` returned."""
     others = {}
-    for side, count in alternatives.IMAGES.items():
+    for side, count in RIVAL_IMAGES.items():
         progress(f"measuring the alternatives at {side} px")
-        others[str(side)] = alternatives.speeds(_images(count, side, seed), side, seed)
+        others[str(side)] = _speeds(_images(count, side, seed), side, seed)
     return result | {"rivals": others}
+
+
+def _speeds(images: Tensor, side: int, seed: int) -> dict[str, float]:
+    """Images a second of the alternatives, each image with an augmentation of its own.
+
+    Args:
+        images: uint8 `[B,3,side,side]` on a GPU.
+        side: their height and width.
+        seed: of Pillow's images and draws.
+    """
+    from torchvision.transforms import v2
+
+    found = {"torchvision": _per_image(images, v2.RandAugment(num_ops=2))}
+    if importlib.util.find_spec("kornia") is not None:
+        from kornia.augmentation.auto import RandAugment as KorniaRandAugment
+
+        augment = KorniaRandAugment(n=2, m=10)
+        scaled = images.to(torch.float32) / 255
+        found["kornia"] = _per_image(scaled, lambda image: augment(image[None]))
+    cores = environment()["cores"]
+    share = 8 * RIVAL_IMAGES[side]
+    with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
+        tasks = [(share, side, seed)] * cores
+        for name, work in {"": _operations, ", finished": _finished}.items():
+            everywhere = partial(_on_all, pool, work, tasks)
+            seconds = median_seconds(everywhere, repeats=5, warm_up=3)
+            found[f"Pillow on {cores} cores{name}"] = share * cores / seconds
+    return found
+
+
+def _on_all(pool: ProcessPoolExecutor, work: Callable[[_Task], int], tasks: list[_Task]) -> None:
+    list(pool.map(work, tasks))
+
+
+def _per_image(images: Tensor, augment: Callable[[Tensor], object]) -> float:
+    def loop() -> None:
+        for image in images:
+            augment(image)
+
+    return len(images) / device.seconds_per_call(loop, 2)
+
+
+@lru_cache(maxsize=4)
+def _drawn(task: _Task) -> tuple[Tensor, list[Any], SubPolicies, list[list[loops.Step]]]:
+    """Images, also as Pillow's, and draws, made once in every process."""
+    torch.set_num_threads(1)
+    count, side, seed = task
+    images = photographs(Case(count, side), seed)
+    drawn = expand(images, 1, Uniform(), cifar10(), seed)[1]
+    return images, [to_picture(image) for image in images], drawn, loops.steps_of(drawn[:, 0])
+
+
+def _operations(task: _Task) -> int:
+    """Apply the sub-policies alone, to images that are already Pillow's."""
+    _, pictures, _, steps = _drawn(task)
+    return len(loops.apply_loop(pictures, steps, loops.PILLOW))
+
+
+def _finished(task: _Task) -> int:
+    """Make finished candidates from bytes, as `expand` does."""
+    images, _, drawn, steps = _drawn(task)
+    assert drawn.placement is not None
+    return len(loops.finished_by_pillow(images, steps, drawn.placement, torch.bfloat16))
 
 
 def table(result: dict[str, Any]) -> Table:
@@ -189,7 +260,7 @@ def rivals_table(result: dict[str, Any]) -> Table:
     """The alternatives beside ours, at the same size."""
     rows = []
     for side, others in result["rivals"].items():
-        # The first case of a size: bfloat16 with channels last.
+        # A size's first case: bfloat16 with channels last.
         ours = next(case for case in result["cases"] if case["side"] == int(side))
         made = ours["batch"] * ours["candidates"]
         graph, eager = (1000 * made / ours[way] for way in ("graph_ms", "eager_ms"))
@@ -198,12 +269,11 @@ def rivals_table(result: dict[str, Any]) -> Table:
         for name, speed in others.items():
             times = f"{graph / speed:,.0f}×", f"{eager / speed:,.0f}×"
             rows.append((f"{side} px", name, f"{speed:,.0f}", *times))
-    finished = any(name.endswith("finished") for some in result["rivals"].values() for name in some)
     notes = (
         "Draws included. torchvision's and Kornia's RandAugment (two operations) are called image "
         "by image on tensors of the GPU. Pillow applies sub-policies of the universal set, drawn "
-        "before, to images that are already Pillow's"
-        + ("; finished: from bytes to the candidates that `expand` makes." if finished else "."),
+        "before, to images that are already Pillow's; finished: from bytes to the candidates that "
+        "`expand` makes.",
         place(result["environment"]),
     )
     columns = ("size", "what", "images/s", "graph ÷ it", "calls ÷ it")

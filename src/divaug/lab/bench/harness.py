@@ -1,4 +1,4 @@
-"""What all benchmarks share: where they ran, how time and memory are taken, and their files."""
+"""The parts that all benchmarks share: place, time and memory, and their files."""
 
 import json
 import os
@@ -33,38 +33,41 @@ _PACKAGES = ("torch", "torchvision", "pillow", "numpy", "scikit-learn", "triton"
 
 
 def environment() -> dict[str, Any]:
-    """The machine, the versions and the commit that a measurement belongs to."""
+    """Return the machine, the versions and the commit that a measurement belongs to."""
     found = {}
     for name in _PACKAGES:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    number = commit()
     return {
         "processor": processor(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cores": _cores(),
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
-        "gpu": gpu,
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "system": platform.system(),
         "python": platform.python_version(),
         "packages": found,
-        "commit": shortened(number) if (number := commit()) else None,
+        "commit": shortened(number) if number else None,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }
 
 
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def place(env: dict[str, Any]) -> str:
-    """One sentence saying where a measurement was taken."""
+    """Say in one sentence where a measurement was taken."""
     where = env["gpu"] or f"{env['processor']}, {env['threads']} of {env['cores']} cores"
     # A machine that others use as well gives other times in every run; the load says so.
-    if env["load"] is not None:
+    if env.get("load") is not None:
         where += f" (load {env['load']:g} at the start)"
-    packages = env["packages"]
-    versions = ", ".join(f"{name} {packages[name]}" for name in packages if name != "triton")
+    versions = ", ".join(f"{name} {version}" for name, version in env["packages"].items())
     return f"Measured on {where}; Python {env['python']}, {versions}; commit {commit_of(env)}."
 
 
@@ -72,8 +75,7 @@ def place(env: dict[str, Any]) -> str:
 def threads(count: int) -> Iterator[None]:
     """Let torch use that many threads inside the block; 0 for one a core."""
     before = torch.get_num_threads()
-    cores = environment()["cores"]
-    torch.set_num_threads(count or cores)
+    torch.set_num_threads(count or _cores())
     try:
         yield
     finally:
@@ -83,11 +85,11 @@ def threads(count: int) -> Iterator[None]:
 def median_seconds(
     run: Callable[[], object], *, repeats: int = 7, warm_up: int = 1, budget: float = 20.0
 ) -> float:
-    """Median wall-clock seconds of a call.
+    """Return the median wall-clock seconds of a call.
 
     Args:
-        run: what is measured.
-        repeats: how often; fewer where the budget is spent, but at least three.
+        run: the call.
+        repeats: number of timed calls; fewer where the budget is spent, but at least three.
         warm_up: calls before the clock starts.
         budget: seconds after which no further call is started.
     """
@@ -102,10 +104,10 @@ def median_seconds(
 
 
 def peak_bytes(run: Callable[[], object]) -> int:
-    """Most bytes of CPU tensors alive at once that the call allocated, its result included.
+    """Return the most bytes of CPU tensors alive at once that the call allocated.
 
     Every allocation and release is taken from the profiler's trace, so temporaries inside torch's
-    own functions count.
+    own functions count, and the result too.
     """
     # The profiler reports machines without a GPU as an error; this variable is its own switch.
     os.environ.setdefault("KINETO_LOG_LEVEL", "9")
@@ -143,5 +145,5 @@ def read_result(path: Path, kind: str) -> dict[str, Any]:
 
 
 def progress(text: str) -> None:
-    """Say on stderr what is being measured, so that stdout holds the table alone."""
+    """Print progress on stderr, so that stdout holds the tables alone."""
     print(text, file=sys.stderr, flush=True)

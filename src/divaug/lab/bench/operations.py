@@ -1,33 +1,42 @@
 """Batched operations against a Pillow loop and torchvision called image by image."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from divaug.lab.bench import pillow_loop, torchvision_loop
+from divaug import SubPolicies, expand, replay
+from divaug.lab.bench import loops
 from divaug.lab.bench.harness import (
     environment,
     median_seconds,
     peak_bytes,
+    place,
     progress,
     threads,
 )
 from divaug.lab.figures.canvas import resize, to_picture
 from divaug.lab.figures.scene import DAY, NIGHT, scene
+from divaug.lab.tables import Table
 from divaug.operations import OPERATIONS
 from divaug.policies import Listed, Policy, Uniform
-from divaug.policies.table import Partners
-from divaug.randomness import Purpose, Stream
-from divaug.replaying import replay
-from divaug.subpolicies import SubPolicies
 
-__all__ = ["CASES", "KIND", "MEMORY_LIMIT", "Case", "measure"]
+__all__ = [
+    "CASES",
+    "KIND",
+    "MEMORY_LIMIT",
+    "Case",
+    "Work",
+    "measure",
+    "operation_table",
+    "photographs",
+    "table",
+]
 
 KIND = "operations"
-#: Bytes of temporaries and result per pixel of the batch (B·H·W) that we allow ourselves.
+#: Bytes of temporaries and result that a pixel of the batch (B·H·W) may take.
 MEMORY_LIMIT = 12.0
 
 
@@ -44,40 +53,46 @@ CASES = (Case(1024, 32), Case(64, 224))
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """Images and drawn sub-policies in the form that each contender likes best."""
+    """Images and the sub-policy drawn for each."""
 
     images: Tensor
     subpolicies: SubPolicies
 
     @staticmethod
     def draw(case: Case, policy: Policy, seed: int) -> "Work":
+        """Draw images and a sub-policy for each."""
         images = photographs(case, seed)
-        index = torch.arange(case.batch)
-        stream = Stream(seed, 0, index)
-        drawn = policy.draw(stream, 1, (case.size, case.size), Partners(case.batch, index))
-        return Work(images, drawn)
+        return Work(images, expand(images, 1, policy, seed=seed)[1])
 
     def batched(self) -> Tensor:
+        """Apply them as one batch."""
         return replay(self.images, self.subpolicies, backend="torch")[:, 0]
+
+    @property
+    def steps(self) -> list[list[loops.Step]]:
+        """The sub-policies for a loop over images."""
+        return loops.steps_of(self.subpolicies[:, 0])
 
 
 def photographs(case: Case, seed: int) -> Tensor:
     """Images with the look of photographs: the two scenes, each shifted, lit and with noise."""
-    base = torch.stack([resize(scene(96, p), case.size, case.size) for p in (DAY, NIGHT)])
-    stream = Stream(seed, 0, torch.arange(case.batch))
-    kind, shift, light, _ = (w[:, 0, 0] for w in stream.words(Purpose.ORDER, 1, 1))
-    noise = torch.stack(stream.words(Purpose.SHUFFLE, 1, -(-case.size * case.size * 3 // 4)), -1)
-    images = base[kind & 1].to(torch.int32)
-    column = (torch.arange(case.size) + shift[:, None]) % case.size
+    B, size = case.batch, case.size
+    generator = torch.Generator().manual_seed(seed)
+
+    def random(high: int, *shape: int) -> Tensor:
+        return torch.randint(0, high, shape, dtype=torch.int32, generator=generator)
+
+    base = torch.stack([resize(scene(96, palette), size, size) for palette in (DAY, NIGHT)])
+    images = base[random(2, B)].to(torch.int32)
+    column = (torch.arange(size) + random(size, B, 1)) % size
     turned = images.gather(3, column[:, None, None].expand(images.shape))
-    lit = turned * (160 + light % 96)[:, None, None, None] // 256
-    grain = (noise.flatten(1)[:, : images[0].numel()] % 25).view(images.shape) - 12
-    return (lit + grain).clamp(0, 255).to(torch.uint8)
+    lit = turned * (160 + random(96, B, 1, 1, 1)) // 256
+    return (lit + random(25, *images.shape) - 12).clamp(0, 255).to(torch.uint8)
 
 
 def check_equal(work: Work) -> None:
-    """Refuse to go on unless our pixels are Pillow's for every image of the batch."""
-    theirs = pillow_loop.batch_loop(work.images, pillow_loop.steps_of(work.subpolicies[:, 0]))
+    """Raise ValueError unless our pixels are Pillow's for every image of the batch."""
+    theirs = loops.pillow_loop(work.images, work.steps)
     differs = (work.batched() != theirs).flatten(1).any(1)
     if bool(differs.any()):
         i = int(differs.nonzero()[0])
@@ -87,20 +102,20 @@ def check_equal(work: Work) -> None:
 
 def contenders(work: Work, repeats: int) -> dict[str, float]:
     """Median seconds of each way to turn the batch into the augmented batch."""
-    steps = pillow_loop.steps_of(work.subpolicies[:, 0])
-    images, pictures = work.images, [to_picture(image) for image in work.images]
-    twins = torchvision_loop.twins()
+    steps, images = work.steps, work.images
+    pictures = [to_picture(image) for image in images]
+    twins = loops.torchvision_twins()
 
     def by_torchvision() -> Tensor:
-        return torchvision_loop.batch_loop(images, steps, twins)
+        return loops.torchvision_loop(images, steps, twins)
 
     return {
         "divaug": median_seconds(work.batched, repeats=3 * repeats, warm_up=2),
         "divaug_alone": _on_one_core(work.batched, repeats=3 * repeats, warm_up=2),
-        "pillow": median_seconds(lambda: pillow_loop.batch_loop(images, steps), repeats=repeats),
+        "pillow": median_seconds(lambda: loops.pillow_loop(images, steps), repeats=repeats),
         # What is left of Pillow's time where images come and go as Pillow's own objects.
         "pillow_only": median_seconds(
-            lambda: pillow_loop.apply_loop(pictures, steps), repeats=repeats
+            lambda: loops.apply_loop(pictures, steps, loops.PILLOW), repeats=repeats
         ),
         "torchvision": median_seconds(by_torchvision, repeats=repeats),
         "torchvision_alone": _on_one_core(by_torchvision, repeats=repeats),
@@ -142,3 +157,79 @@ def measure(cases: tuple[Case, ...] = CASES, repeats: int = 7, seed: int = 0) ->
     env = environment()
     measured = [_measure_case(case, repeats, seed) for case in cases]
     return {"benchmark": KIND, "environment": env, "cases": measured}
+
+
+_NAMES = {
+    "divaug": "divaug, batched",
+    "divaug_alone": "divaug, batched, one thread",
+    "pillow": "Pillow loop",
+    "pillow_only": "Pillow loop, conversions left out",
+    "torchvision": "torchvision v2 loop",
+    "torchvision_alone": "torchvision v2 loop, one thread",
+}
+# Compared with our time on one core.
+_ON_ONE_CORE = ("divaug_alone", "pillow", "pillow_only", "torchvision_alone")
+_LEFT_OUT = {"pillow": "", "pillow_only": ", conversions left out"}
+_NOTES = (
+    "A uint8 batch in, a uint8 batch out. A loop with Pillow has one core; torchvision and "
+    "we have as many threads as stand below, and one where it says so.",
+    "Medians; all of our pixels were equal to Pillow's before the clock started.",
+)
+
+
+def table(result: dict[str, Any]) -> Table:
+    """Two-operation sub-policies: times, ratios, throughput and memory."""
+    return Table(
+        ("batch", "way", "ms", "images/s", "time ÷ ours", "÷ ours, one thread", "peak B/px"),
+        tuple(row for case in result["cases"] for row in _rows(case)),
+        title="Random two-operation sub-policies, every image its own",
+        numeric=(2, 3, 4, 5, 6),
+        notes=(*_NOTES, _losses(result), place(result["environment"])),
+    )
+
+
+def _rows(case: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """A row for each way to augment the batch."""
+    ours, alone = (case["seconds"][way] for way in ("divaug", "divaug_alone"))
+    for name, seconds in case["seconds"].items():
+        yield (
+            f"{case['batch']} × {case['size']} px",
+            _NAMES[name],
+            f"{1e3 * seconds:.1f}",
+            f"{case['batch'] / seconds:,.0f}",
+            f"{seconds / ours:.1f}×",
+            f"{seconds / alone:.1f}×" if name in _ON_ONE_CORE else "",
+            f"{case['bytes_per_pixel']:.1f}" if name == "divaug" else "",
+        )
+
+
+def operation_table(result: dict[str, Any]) -> Table:
+    """How many times faster than Pillow's loop each operation is, alone, on one core each."""
+    ways = [(case, way) for case in result["cases"] for way in ("pillow", "pillow_only")]
+
+    def ratio(case: dict[str, Any], way: str, name: str) -> str:
+        seconds = case["operations"][name]
+        return f"{seconds[way] / seconds['divaug_alone']:.1f}×"
+
+    return Table(
+        columns=("operation", *(f"{c['size']} px{_LEFT_OUT[way]}" for c, way in ways)),
+        rows=tuple((name, *(ratio(c, way, name) for c, way in ways)) for name in OPERATIONS),
+        title="Pillow loop ÷ ours with one thread, one operation at m = 0.7 for every image",
+        numeric=tuple(range(1, len(ways) + 1)),
+    )
+
+
+def _losses(result: dict[str, Any]) -> str:
+    """Where Pillow's loop is the faster one, conversions left out and on one core each."""
+    lost = []
+    for case in result["cases"]:
+        names = [name for name, seconds in case["operations"].items() if _is_lost(seconds)]
+        whole = ["the sub-policies"] if _is_lost(case["seconds"]) else []
+        if whole or names:
+            lost.append(f"at {case['size']} px for {', '.join([*whole, *names])}")
+    where = "; ".join(lost) or "nowhere"
+    return f"On one core each, with conversions left out, Pillow is faster {where}."
+
+
+def _is_lost(seconds: dict[str, float]) -> bool:
+    return seconds["pillow_only"] < seconds["divaug_alone"]

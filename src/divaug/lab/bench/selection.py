@@ -1,4 +1,4 @@
-"""Batched selection against a loop over scikit-learn, and the methods against the optimum."""
+"""Selection: against a loop over scikit-learn, against the optimum, and its kernel on a GPU."""
 
 import importlib.util
 from typing import Any
@@ -6,18 +6,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from divaug.diversity import variance_diversity
+from divaug import select, variance_diversity
+from divaug._select import METHODS
+from divaug.lab.bench import device
 from divaug.lab.bench.harness import environment, median_seconds, place, progress
 from divaug.lab.tables import Table
-from divaug.randomness import Purpose, Stream, uniform
-from divaug.selection import METHODS, select
 
-__all__ = ["KIND", "measure", "quality_table", "realistic_probs", "table"]
+__all__ = [
+    "DEVICE_KIND",
+    "KIND",
+    "device_table",
+    "measure",
+    "measure_device",
+    "quality_table",
+    "realistic_probs",
+    "table",
+]
 
-KIND = "select"
-BATCH, CANDIDATES, SELECTED = 512, 8, 4
+KIND, DEVICE_KIND = "select", "select-device"
+BATCH, DEVICE_BATCH, CANDIDATES, SELECTED = 512, 128, 8, 4
 CLASSES = (10, 100, 1000)
-# How sure of itself the imitated model is: the spread of its logits.
+# Confidence of the imitated model: the spread of its logits.
 CONFIDENCE = {"early in training": 1.0, "halfway": 3.0, "late in training": 6.0}
 
 
@@ -27,19 +36,12 @@ def realistic_probs(batch: int, candidates: int, classes: int, spread: float, se
     Logits are a part that belongs to the image and a part that belongs to the candidate. About one
     candidate in four has no operation and differs only a little, as under the universal policy.
     """
-    stream = Stream(seed, 0, torch.arange(batch))
-    common = _normal(stream, Purpose.ORDER, 1, classes)
-    own = _normal(stream, Purpose.SHUFFLE, candidates, classes)
-    strength = uniform(stream.words(Purpose.COIN, candidates, 1)[0])
+    generator = torch.Generator().manual_seed(seed)
+    common = torch.randn(batch, 1, classes, generator=generator)
+    own = torch.randn(batch, candidates, classes, generator=generator)
+    strength = torch.rand(batch, candidates, 1, generator=generator)
     strength = torch.where(strength < 0.25, 0.05, strength)
     return torch.softmax(spread * (common + 0.7 * strength * own), -1)
-
-
-def _normal(stream: Stream, purpose: Purpose, candidates: int, classes: int) -> Tensor:
-    """Normal numbers `[B,candidates,classes]` by Box and Muller's rule."""
-    first, second, _, _ = stream.words(purpose, candidates, classes)
-    radius = (-2 * torch.log(1 - uniform(first))).sqrt()
-    return radius * torch.cos(2 * torch.pi * uniform(second))
 
 
 def _loop(vectors: Any) -> None:
@@ -50,7 +52,7 @@ def _loop(vectors: Any) -> None:
 
 
 def check(probs: Tensor) -> None:
-    """Refuse to go on unless the choice is S distinct candidates that beat a random choice."""
+    """Raise ValueError unless S distinct candidates are chosen that beat a random choice."""
     chosen = select(probs, SELECTED)
     distinct = (chosen.sort(1).values.diff(dim=1) > 0).all()
     if not bool(distinct):
@@ -136,3 +138,46 @@ def quality_table(result: dict[str, Any]) -> Table:
             "surer of itself, candidates of one image mostly agreeing.",
         ),
     )
+
+
+def _device_case(classes: int, method: str, seed: int) -> dict[str, Any]:
+    progress(f"measuring {method} with {classes} classes")
+    on_cpu = realistic_probs(DEVICE_BATCH, CANDIDATES, classes, 3.0, seed)
+    probs, index = on_cpu.cuda(), torch.arange(DEVICE_BATCH, device="cuda")
+    step = torch.full((), seed, dtype=torch.int64, device="cuda")
+
+    def run() -> Tensor:
+        return select(probs, SELECTED, method, seed, step=step, index=index)
+
+    if not torch.equal(run().cpu(), select(on_cpu, SELECTED, method, seed, step=seed)):
+        raise ValueError(f"{method} chose otherwise on the device: no times are shown.")
+    device.no_waits(run)
+    return {"classes": classes, "method": method, **device.time_calls(run), "host_waits": 0}
+
+
+def measure_device(seed: int = 0) -> dict[str, Any]:
+    """On a GPU: compare with the CPU's choices, then time every method and number of classes."""
+    device.require_cuda()
+    return {
+        "benchmark": DEVICE_KIND,
+        "environment": environment(),
+        "batch": DEVICE_BATCH,
+        "candidates": CANDIDATES,
+        "selected": SELECTED,
+        "cases": [_device_case(D, method, seed) for method in METHODS for D in CLASSES],
+    }
+
+
+def device_table(result: dict[str, Any]) -> Table:
+    """Milliseconds of one call."""
+    rows = tuple(
+        (c["method"], f"{c['classes']}", f"{c['graph_ms']:.4f}", f"{c['eager_ms']:.4f}")
+        for c in result["cases"]
+    )
+    notes = (
+        f"B={result['batch']}, E={result['candidates']}, S={result['selected']}; the choices equal "
+        "the CPU's, and no call waits for the host.",
+        place(result["environment"]),
+    )
+    columns = ("method", "classes", "graph, ms", "eager, ms")
+    return Table(columns, rows, "Selection on a GPU", (1, 2, 3), notes)

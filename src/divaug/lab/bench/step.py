@@ -4,74 +4,87 @@ On a GPU every part is recorded as a CUDA graph of its own and replayed, so that
 device's and not that of launching kernels one by one. The parts are timed alone: their sum may
 differ a little from the whole. Backward is what forward and backward take together, less forward.
 Data loading is all that brings a batch: an epoch's order, handing out its parts, looking images up.
+
+A semi-supervised step is held against its network passes alone, which no implementation can do
+without: scoring the candidates, where the method scores, and forward and backward of the training
+images. They are timed together, on images that were made before.
 """
 
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from divaug.lab.bench.clocks import WARM_UP, in_turns, milliseconds
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from divaug import DivAug, Views, score, select
+from divaug._score import logits_of
+from divaug._select import METHODS
+from divaug.lab.bench.device import WARM_UP, in_turns, milliseconds, stretches
 from divaug.lab.bench.expansion import STEP_SHAPES, verify
-from divaug.lab.bench.random_data import random_data
-from divaug.lab.bench.step_parts import feeding, works_of
-from divaug.lab.checkout import commit_of
+from divaug.lab.bench.harness import place
 from divaug.lab.datasets import Dataset
 from divaug.lab.recipes import Recipe
 from divaug.lab.tables import Table
 from divaug.lab.train.assembly import Parts, assemble
 from divaug.lab.train.distributed import Processes
 from divaug.lab.train.environment import environment
-from divaug.lab.train.feeds import Inputs
+from divaug.lab.train.feeds import Batch, Inputs
 from divaug.lab.train.graphs import run_of
 from divaug.lab.train.hardware import Hardware, fast_settings
+from divaug.lab.train.mixture import MixedBatch, Role
+from divaug.lab.train.semi_step import SemiStep
+from divaug.lab.train.step import Step, TrainingStep
+from divaug.objectives import OBJECTIVES
 
 __all__ = [
     "KIND",
+    "SEMI_KIND",
     "Ready",
-    "check_kernels",
     "compare",
     "measure",
     "parts_table",
+    "random_data",
     "ready",
+    "semi_table",
     "table",
-    "where_measured",
+    "tables",
 ]
 
-KIND = "step"
+KIND, SEMI_KIND = "step", "semi-step"
+#: The parts of a step by name, each as a function of nothing.
+Works: TypeAlias = dict[str, Callable[[], object]]
+
+# Dataset → channels, side, classes: what random images stand in for.
+_SHAPES = {
+    "cifar10": (3, 32, 10),
+    "cifar100": (3, 32, 100),
+    "svhn": (3, 32, 10),
+    "fashion_mnist_small": (1, 28, 10),
+}
 
 
-def measure(
-    recipe: Recipe,
-    device: str | None = None,
-    *,
-    repeats: int = 20,
-    steps: int = 10,
-    eager: bool = False,
-    data: Dataset | None = None,
-    beside: "Ready | None" = None,
-) -> dict[str, Any]:
-    """Time a recipe's training step and its parts.
+def random_data(recipe: Recipe, num_images: int = 10_000) -> Dataset:
+    """A dataset of noise in the shape of a recipe's.
 
-    Args:
-        recipe: which network, augmenter and batch.
-        device: where; None for a GPU where there is one.
-        repeats: timed stretches; the median counts.
-        steps: steps in a stretch.
-        eager: whether to do without compilation and CUDA graphs.
-        data: the dataset; None for random images of the same shape.
-        beside: another step that is timed in turns with it, in the same state of the machine.
-
-    Returns:
-        Milliseconds of the whole step (`median`, `low`, `high`), of each part, and each part's
-        share of the whole, with the recipe and where it ran; `beside_ms` is the other step's.
+    Raises:
+        ValueError: the dataset is not in memory, or unknown.
     """
-    one = ready(recipe, device, eager=eager, data=data)
-    with fast_settings(one.hardware):
-        runs = [one.run, *([beside.run] if beside else [])]
-        for run in runs[1:] * WARM_UP:  # it may have been idle for long
-            run()
-        whole, *other = in_turns(runs, one.hardware, repeats, steps)
-        return _case(one, whole, repeats, steps) | ({"beside_ms": other[0]} if other else {})
+    if recipe.dataset not in _SHAPES:
+        raise ValueError(
+            f"there are no random images for {recipe.dataset!r}; pass `data`, or one of "
+            f"{', '.join(_SHAPES)}."
+        )
+    channels, side, classes = _SHAPES[recipe.dataset]
+    generator = torch.Generator().manual_seed(0)
+    shape = (num_images, channels, side, side)
+    images = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
+    labels = torch.arange(num_images) % classes
+    names = tuple(str(i) for i in range(classes))
+    mean, std = (0.5,) * channels, (0.25,) * channels
+    return Dataset("random", images, labels, images[:1], labels[:1], classes, names, mean, std)
 
 
 @dataclass(frozen=True)
@@ -79,10 +92,10 @@ class Ready:
     """The step of a recipe, recorded and warmed up.
 
     Args:
-        recipe: what it trains.
-        hardware: where.
+        recipe: the recipe.
+        hardware: the device and how it is used.
         parts: the assembled training.
-        inputs: of one batch.
+        inputs: those of one batch.
         run: trains on them.
     """
 
@@ -112,35 +125,39 @@ def ready(
     return Ready(recipe, hardware, parts, inputs, lambda: run_step(inputs))
 
 
-def _case(one: Ready, whole: dict[str, float], repeats: int, steps: int) -> dict[str, Any]:
-    """All that is measured of a recipe whose whole step was timed."""
-    parts, hardware = one.parts, one.hardware
-    alone = {
-        name: milliseconds(work, hardware, repeats, steps)
-        for name, work in works_of(parts, one.inputs, hardware).items()
-    }
-    fed = feeding(parts, one.inputs, hardware, repeats)
-    alone = {"data loading": fed + alone.pop("gather"), **alone}
-    together = alone.pop("forward and backward")
-    alone["backward"] = together - alone["forward"]
-    return {
-        "benchmark": KIND,
-        "recipe": one.recipe.to_dict(),
-        "step_ms": whole,
-        "parts_ms": alone,
-        "share": {name: part / whole["median"] for name, part in alone.items()},
-        "originals_per_second": 1e3 * one.recipe.batch_size / whole["median"],
-        "views": parts.augment.views,
-        "repeats": repeats,
-        "steps": steps,
-        "environment": environment(hardware, Processes()),
-    }
+def measure(
+    recipe: Recipe,
+    device: str | None = None,
+    *,
+    repeats: int = 20,
+    steps: int = 10,
+    eager: bool = False,
+    data: Dataset | None = None,
+    beside: Ready | None = None,
+) -> dict[str, Any]:
+    """Time a recipe's training step and its parts.
 
+    Args:
+        recipe: network, augmenter and batch.
+        device: cpu or cuda; None for a GPU where there is one.
+        repeats: timed stretches; the median counts.
+        steps: steps in a stretch.
+        eager: whether to do without compilation and CUDA graphs.
+        data: the dataset; None for random images of the same shape.
+        beside: another step that is timed in turns with it, in the same state of the machine.
 
-def check_kernels(recipes: Sequence[Recipe], device: str | None, *, eager: bool) -> None:
-    """Compare the kernels with batched PyTorch if a GPU is to be timed; raises at a wrong bit."""
-    if recipes and Hardware.choose(device, recipes[0].precision, eager=eager).device.type == "cuda":
-        verify(1, STEP_SHAPES)
+    Returns:
+        Milliseconds of the whole step (`median`, `low`, `high`) and of each part, with the recipe
+        and where it ran; `beside_ms` is the other step's. Of a supervised step also each part's
+        share of the whole, of a semi-supervised one its network passes and the ratio to them.
+    """
+    one = ready(recipe, device, eager=eager, data=data)
+    with fast_settings(one.hardware):
+        runs = [one.run, *([beside.run] if beside else [])]
+        for run in runs[1:] * WARM_UP:  # it may have been idle for long
+            run()
+        whole, *other = in_turns(runs, one.hardware, repeats, steps)
+        return _case(one, whole, repeats, steps) | ({"beside_ms": other[0]} if other else {})
 
 
 def compare(
@@ -151,12 +168,16 @@ def compare(
     steps: int = 10,
     eager: bool = False,
 ) -> dict[str, Any]:
-    """Time several recipes in one run, those of one network in turns.
+    """Time several recipes of one kind in one run, those of one network in turns.
 
     A GPU is slower when it is warm: in turns, all are timed in the same state, and their ratio
-    belongs to one machine and moment.
+    belongs to one machine and moment. Where a GPU is timed, its kernels are compared with batched
+    PyTorch before.
     """
-    check_kernels(recipes, device, eager=eager)
+    if len({OBJECTIVES[recipe.objective].unlabelled is None for recipe in recipes}) > 1:
+        raise ValueError("recipes with and without unlabelled images cannot be compared.")
+    if Hardware.choose(device, recipes[0].precision, eager=eager).device.type == "cuda":
+        verify(1, STEP_SHAPES)
     cases: dict[Recipe, dict[str, Any]] = {}
     for model in dict.fromkeys(recipe.model for recipe in recipes):
         group = [ready(r, device, eager=eager) for r in recipes if r.model == model]
@@ -166,31 +187,181 @@ def compare(
                 cases[one.recipe] = _case(one, whole, repeats, steps)
     found = [cases[recipe] for recipe in recipes]
     return {
-        "benchmark": KIND,
+        "benchmark": found[0]["benchmark"],
         "in_turns": True,
         "cases": found,
         "environment": found[0]["environment"],
     }
 
 
+def _case(one: Ready, whole: dict[str, float], repeats: int, steps: int) -> dict[str, Any]:
+    """All that is measured of a recipe whose whole step was timed."""
+    step, hardware = one.parts.step, one.hardware
+    works = _semi_works if isinstance(step, SemiStep) else _works
+    alone = {
+        name: milliseconds(work, hardware, repeats, steps)
+        for name, work in works(step, one.inputs).items()
+    }
+    semi = "network passes" in alone
+    if semi:
+        passes = alone.pop("network passes")
+        found = {"passes_ms": passes, "ratio": whole["median"] / passes, "parts_ms": alone}
+    else:
+        fed = _feeding(one.parts, one.inputs, hardware, repeats)
+        alone = {"data loading": fed + alone.pop("gather"), **alone}
+        alone["backward"] = alone.pop("forward and backward") - alone["forward"]
+        found = {
+            "parts_ms": alone,
+            "share": {name: part / whole["median"] for name, part in alone.items()},
+            "originals_per_second": 1e3 * one.recipe.batch_size / whole["median"],
+            "views": one.parts.augment.views,
+        }
+    return {
+        "benchmark": SEMI_KIND if semi else KIND,
+        "recipe": one.recipe.to_dict(),
+        "step_ms": whole,
+        **found,
+        "repeats": repeats,
+        "steps": steps,
+        "environment": environment(hardware, Processes()),
+    }
+
+
+def _works(step: TrainingStep, inputs: Inputs) -> Works:
+    """The parts of a supervised step."""
+    assert isinstance(step, Step)
+    batch, hardware = step.gather(inputs), step.hardware
+    with hardware.autocast():
+        images, labels = step.augment(
+            batch.images, batch.labels, index=batch.indices, epoch=step.epoch
+        )
+    assert labels is not None
+
+    def forward() -> Tensor:
+        with hardware.autocast():
+            logits = logits_of(step.forward(images)).float()
+        return F.cross_entropy(logits, labels)
+
+    def both() -> None:
+        step.optimizer.zero_grad()
+        forward().backward()
+
+    widen = _widening(step, batch)
+    works: Works = {"gather": lambda: step.gather(inputs), "expand": widen}
+    works |= _choosing(step, widen(), batch.indices)
+    return works | {"forward": forward, "forward and backward": both, "optimiser": _updating(step)}
+
+
+def _semi_works(step: TrainingStep, inputs: Inputs) -> Works:
+    """The network passes of a semi-supervised step, and each part beside them."""
+    assert isinstance(step, SemiStep)
+    batch = step.gather(inputs)
+    widen = _widening(step, batch)
+
+    def weaken() -> tuple[Tensor, Tensor]:
+        labelled = step.weakly(batch.labelled.images, Role.LABELLED)
+        return labelled, step.weakly(batch.images, Role.WEAK)
+
+    candidates, (labelled, originals) = widen(), weaken()
+    choosing = _choosing(step, candidates, batch.indices)
+    layout = torch.channels_last if step.hardware.channels_last else torch.contiguous_format
+    views = candidates[:, : step.augment.views].flatten(0, 1).contiguous(memory_format=layout)
+
+    def passes() -> None:
+        if scoring := choosing.get("score"):
+            scoring()
+        step.optimizer.zero_grad()
+        given, _, augmented = step.predict(labelled, originals, views)
+        (given.square().mean() + augmented.square().mean()).backward()
+
+    return {
+        "network passes": passes,
+        "gather": lambda: step.gather(inputs),
+        "expand": widen,
+        "weak": weaken,
+        **choosing,
+        "optimiser": _updating(step),
+    }
+
+
+def _feeding(parts: Parts, inputs: Inputs, hardware: Hardware, repeats: int) -> float:
+    """Milliseconds a step of making an epoch's order and handing its parts to a recorded step."""
+    places = tuple(part.clone() for part in inputs)
+
+    def feed() -> None:
+        for given in parts.feed.epoch(0, 0):
+            for place_, part in zip(places, given, strict=True):
+                place_.copy_(part, non_blocking=True)
+
+    feed()
+    return statistics.median(stretches(feed, hardware, repeats, 1)) / parts.feed.steps
+
+
+def _widening(step: TrainingStep, batch: Batch | MixedBatch) -> Callable[[], Tensor]:
+    """The work of making a batch's candidates."""
+    augment, dtype = step.augment, step.hardware.dtype
+    assert isinstance(augment, DivAug | Views)
+
+    def widen() -> Tensor:
+        images, index, when = batch.images, batch.indices, augment.step
+        return augment.expansion.candidates(images, index, when, step.epoch, dtype)[0]
+
+    return widen
+
+
+def _choosing(step: TrainingStep, candidates: Tensor, indices: Tensor) -> Works:
+    """The works of scoring candidates and of selecting, where the augmenter's rule needs them."""
+    augment, hardware = step.augment, step.hardware
+    if not isinstance(augment, DivAug) or not METHODS[augment.method].needs_probs:
+        return {}
+    seed, when = augment.expansion.seed, torch.zeros((), dtype=torch.int64, device=hardware.device)
+
+    def scoring() -> Tensor:
+        with hardware.autocast():
+            return score(augment.model, candidates)
+
+    def selecting() -> Tensor:
+        return select(probs, augment.num_selected, augment.method, seed, step=when, index=indices)
+
+    probs = scoring()
+    return {"score": scoring, "select": selecting}
+
+
+def _updating(step: TrainingStep) -> Callable[[], None]:
+    """The work of the optimiser."""
+    # Gradients of a fixed place in memory; what they hold does not matter for the time.
+    gradients = [torch.zeros_like(parameter) for parameter in step.optimizer.parameters]
+
+    def update() -> None:
+        for parameter, gradient in zip(step.optimizer.parameters, gradients, strict=True):
+            parameter.grad = gradient
+        step.optimizer.step()
+
+    return update
+
+
+def tables(result: dict[str, Any]) -> tuple[Table, ...]:
+    """All tables of a comparison."""
+    if result["benchmark"] == SEMI_KIND:
+        return (semi_table(result),)
+    return table(result), parts_table(result)
+
+
 def table(result: dict[str, Any]) -> Table:
     """Milliseconds of the step, relative to the first recipe with the same network."""
     rows = []
     for case in result["cases"]:
-        whole = case["step_ms"]
-        speed = f"{case['originals_per_second']:,.0f}"
-        spread = f"{whole['low']:.2f} to {whole['high']:.2f}"
-        name, relative = case["recipe"]["name"], f"{_relative(case, result['cases']):.2f}"
-        rows.append((name, f"{whole['median']:.2f}", spread, relative, speed))
+        median, spread = _times(case["step_ms"])
+        speed, relative = case["originals_per_second"], _relative(case, result["cases"])
+        rows.append((case["recipe"]["name"], median, spread, f"{relative:.2f}", f"{speed:,.0f}"))
     return Table(
         ("recipe", "step, ms", "spread", "relative", "originals/s"),
         tuple(rows),
         title="The training step",
         numeric=(1, 2, 3, 4),
         notes=(
-            "Relative to the first recipe with the same network, "
-            + ("timed in turns with it." if result.get("in_turns") else "timed before it."),
-            where_measured(result),
+            "Relative to the first recipe with the same network, timed in turns with it.",
+            place(result["environment"]),
         ),
     )
 
@@ -198,32 +369,53 @@ def table(result: dict[str, Any]) -> Table:
 def parts_table(result: dict[str, Any]) -> Table:
     """Milliseconds of each part of the step and its share of the whole."""
     names = [case["recipe"]["name"] for case in result["cases"]]
-    parts = list(dict.fromkeys(part for case in result["cases"] for part in case["parts_ms"]))
 
     def cell(case: dict[str, Any], part: str) -> str:
         if part not in case["parts_ms"]:
             return ""
         return f"{case['parts_ms'][part]:.2f} ({case['share'][part]:.1%})"
 
-    rows = tuple((part, *(cell(case, part) for case in result["cases"])) for part in parts)
     return Table(
         ("part", *names),
-        rows,
+        tuple((p, *(cell(case, p) for case in result["cases"])) for p in _parts_of(result)),
         title="The parts of a step, ms",
         numeric=tuple(range(1, len(names) + 1)),
         notes=("Parts are timed alone; counting and copies make up the rest.",),
     )
 
 
+def semi_table(result: dict[str, Any]) -> Table:
+    """Milliseconds of the step and of its passes, their ratio, and the parts beside them."""
+    parts, rows = _parts_of(result), []
+    for case in result["cases"]:
+        recipe, alone = case["recipe"], case["parts_ms"]
+        batch = f"{recipe['batch_size']} + {recipe['unlabelled_batch_size']}"
+        passes = f"{case['passes_ms']:.2f}", f"{case['ratio']:.2f}"
+        times = [f"{alone[part]:.2f}" if part in alone else "" for part in parts]
+        rows.append((recipe["name"], batch, *_times(case["step_ms"]), *passes, *times))
+    columns = ("recipe", "batch", "step, ms", "spread", "network passes, ms", "ratio", *parts)
+    return Table(
+        columns,
+        tuple(rows),
+        title="The semi-supervised step",
+        numeric=tuple(range(2, len(columns))),
+        notes=(
+            "Network passes: scoring, where the method scores candidates, and forward and backward "
+            "of all images trained on. Parts are timed alone.",
+            place(result["environment"]),
+        ),
+    )
+
+
+def _times(whole: dict[str, float]) -> tuple[str, str]:
+    return f"{whole['median']:.2f}", f"{whole['low']:.2f} to {whole['high']:.2f}"
+
+
+def _parts_of(result: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(part for case in result["cases"] for part in case["parts_ms"]))
+
+
 def _relative(case: dict[str, Any], cases: list[dict[str, Any]]) -> float:
     model = case["recipe"]["model"]
     first = next(one for one in cases if one["recipe"]["model"] == model)
     return float(case["step_ms"]["median"] / first["step_ms"]["median"])
-
-
-def where_measured(result: dict[str, Any]) -> str:
-    """A sentence about the machine and the versions."""
-    env = result["environment"]
-    versions = ", ".join(f"{name} {version}" for name, version in env["packages"].items())
-    machine = env.get("gpu") or env["processor"]
-    return f"Measured on {machine}; Python {env['python']}, {versions}; commit {commit_of(env)}."

@@ -1,31 +1,17 @@
 """The commands put together, and the one place that turns errors into a line of text."""
 
-import os
 import sys
 from collections.abc import Callable
 
 import typer
 
 from divaug import __version__
-from divaug.lab.cli import (
-    bench,
-    demo,
-    evaluate,
-    examine,
-    measure,
-    operations,
-    preview,
-    report,
-    reproduce,
-    train,
-)
+from divaug.lab.cli import bench, measure, operations, report, train
 from divaug.lab.cli.options import Command
-from divaug.lab.cli.signals import Stopped, first_process, left_to_the_first, stopping
-from divaug.lab.spelling import spell_unknown
 
 __all__ = ["EXPECTED", "app", "run"]
 
-#: What bad input or a missing package raises; all else is our own mistake and keeps its traceback.
+#: Raised by bad input or a missing package; all else is our own mistake and keeps its traceback.
 EXPECTED = (ValueError, OSError, ImportError)
 
 # The base of what a wrong word on the command line raises. Typer has it from click, which newer
@@ -62,14 +48,14 @@ def _top(
 # Command → its function, and its line in the list of all: theirs would be cut.
 _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "operations": (operations.operations, "List the operations and their magnitudes."),
-    "preview": (preview.preview, "Draw what operations, or DivAug, do to your images."),
-    "demo": (demo.demo, "Train a small network with and without DivAug; compare."),
+    "preview": (operations.preview, "Draw what operations, or DivAug, do to your images."),
+    "demo": (train.demo, "Train a small network with and without DivAug; compare."),
     "train": (train.train, "Train a network as a recipe says."),
-    "evaluate": (evaluate.evaluate, "Accuracy and loss of a run on the test images."),
+    "evaluate": (measure.evaluate, "Accuracy and loss of a run on the test images."),
     "measure": (measure.measure, "Diversity and affinity of augmenters, by a run's network."),
-    "examine": (examine.examine, "What the rules of selection keep, by a run's network."),
+    "examine": (measure.examine, "What the rules of selection keep, by a run's network."),
     "report": (report.report, "Compare runs on one page."),
-    "reproduce": (reproduce.reproduce, "Run and write a table or figure of the paper."),
+    "reproduce": (report.reproduce, "Run and write a table or figure of the paper."),
 }
 for _name, (_command, _line) in _COMMANDS.items():
     app.command(_name, cls=Command, short_help=_line)(_command)
@@ -79,55 +65,21 @@ app.add_typer(bench.app, name="bench")
 def run(arguments: list[str] | None = None) -> None:
     """Run a command; bad input ends in one line on stderr and exit code 2.
 
-    A signal ends it in one line too, with the code that shells give (130 or 143). Of torchrun's
-    processes the first one speaks for all.
-
     Args:
         arguments: the words after `divaug`; None for those of this process.
     """
-    spell_unknown()
-    with stopping():
-        try:
-            _run(arguments)
-        except Stopped as end:
-            if first_process():
-                print(f"divaug: stopped by {end.name}", file=sys.stderr)
-            raise SystemExit(end.code) from None
-
-
-def _run(arguments: list[str] | None) -> None:
     try:
-        _check_words(sys.argv[1:] if arguments is None else arguments)
         # Not "standalone": a wrong word would be answered with a box of several lines.
         code = app(args=arguments, prog_name="divaug", standalone_mode=False)
         raise SystemExit(code or 0)
-    except BrokenPipeError:
-        # The reader of our output went away (`divaug operations | head`): that is no error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
     except _UsageError as error:
-        if not left_to_the_first():
-            print(f"divaug: {_usage(error)}", file=sys.stderr)
+        print(f"divaug: {_usage(error)}", file=sys.stderr)
         raise SystemExit(2) from None
-    except typer.Abort:
+    except typer.Abort:  # Ctrl-C
         raise SystemExit(130) from None
-    except Exception as error:
-        # All processes of a run meet the same error: one of them says it, whatever it is.
-        if left_to_the_first():
-            raise SystemExit(2) from None
-        if not isinstance(error, EXPECTED):
-            raise
+    except EXPECTED as error:
         print(f"divaug: {_one_line(error)}", file=sys.stderr)
         raise SystemExit(2) from None
-
-
-def _check_words(words: list[str]) -> None:
-    """Refuse empty words: as a path each would be the folder that somebody happens to be in."""
-    before = ["divaug", *words]
-    empty = [before[i] for i, word in enumerate(words) if not word]
-    empty += [word for word in words if word.startswith("--") and word.find("=") == len(word) - 1]
-    if empty:
-        raise ValueError(f"what follows {empty[0]} is empty; is a variable of the shell not set?")
 
 
 def _usage(error: Exception) -> str:

@@ -1,7 +1,6 @@
-"""Options that several commands share."""
+"""Options that several commands share, and how commands show tables."""
 
-import os
-import tempfile
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -9,20 +8,23 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from typer.core import TyperCommand
 
+from divaug.lab.tables import Table
+
 __all__ = [
     "Changes",
     "Command",
     "Device",
+    "Eager",
     "Json",
     "RunData",
     "RunFolder",
     "Seed",
     "Space",
-    "Threads",
-    "goes_with",
-    "goes_without",
     "parse_size",
     "prepare_file",
+    "refuse",
+    "say",
+    "show",
 ]
 
 Space: TypeAlias = Annotated[
@@ -31,9 +33,6 @@ Space: TypeAlias = Annotated[
 Seed: TypeAlias = Annotated[int, typer.Option(help="Decides every draw.")]
 Json: TypeAlias = Annotated[
     Path | None, typer.Option("--json", help="Also write the measurements to this file.")
-]
-Threads: TypeAlias = Annotated[
-    int, typer.Option(help="Threads that torch may use; 0 for one a core.", min=0)
 ]
 RunData: TypeAlias = Annotated[
     Path | None,
@@ -54,9 +53,11 @@ Changes: TypeAlias = Annotated[
 Device: TypeAlias = Annotated[
     str | None, typer.Option(help="cpu or cuda; by default cuda where there is a GPU.")
 ]
+Eager: TypeAlias = Annotated[
+    bool, typer.Option("--eager", help="Do without compilation and CUDA graphs.")
+]
 
-
-# Python's types, as typer shows them → what an option takes.
+# Python's types, as typer shows them → placeholder of an option's value.
 _PLACEHOLDERS = {
     "<path>": "PATH",
     "<str>": "NAME",
@@ -72,61 +73,43 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and the options."""
-        arguments, options = [], []
+        rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             name, text = parameter.get_help_record(ctx) or ("", "")
             if parameter.param_type_name == "argument":
-                arguments.append((name.partition(" <")[0], text))
+                rows["Arguments"].append((name.partition(" <")[0], text))
                 continue
             for python, word in _PLACEHOLDERS.items():
                 name = name.replace(python, word)
-            options.append((name, text))
-        for title, rows in (("Arguments", arguments), ("Options", options)):
-            if rows:
+            rows["Options"].append((name, text))
+        for title, parameters in rows.items():
+            if parameters:
                 with formatter.section(title):
-                    formatter.write_dl(rows)
+                    formatter.write_dl(parameters)
 
 
-def goes_with(context: typer.Context, wanted: str, names: Iterable[str]) -> None:
-    """Refuse options that do nothing without another one, which was not given.
+def refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
+    """Refuse options that have no effect.
 
     Args:
-        context: of the command.
-        wanted: the other one, as it is written.
-        names: of the command's arguments.
+        context: context of the command.
+        names: names of its arguments.
+        why: end of the sentence that an option begins.
 
     Raises:
-        ValueError: one of them was given.
+        ValueError: one of them was given; a default was not.
     """
-    for option in _given(context, names):
-        raise ValueError(f"{option} goes with {wanted}; add it, or leave both out.")
-
-
-def goes_without(context: typer.Context, given: str, names: Iterable[str]) -> None:
-    """Refuse options that do nothing beside another one, which was given; see `goes_with`."""
-    for option in _given(context, names):
-        raise ValueError(f"{option} does nothing with {given}; leave out one of the two.")
-
-
-def _given(context: typer.Context, names: Iterable[str]) -> list[str]:
-    """Which of these arguments were given, as they are written; a default was not."""
-    written = {
-        one.name: "/".join([one.opts[0], *one.secondary_opts]) for one in context.command.params
-    }
-    sources = {name: context.get_parameter_source(name) for name in names}
-    # By its name: typer has the class from click, which newer releases carry inside.
-    return [
-        written[name]
-        for name, source in sources.items()
-        if source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
-    ]
+    for one in context.command.params:
+        source = context.get_parameter_source(one.name or "")
+        if one.name in names and source is not None and source.name != "DEFAULT":
+            raise ValueError(f"{'/'.join([one.opts[0], *one.secondary_opts])} {why}")
 
 
 def prepare_file(path: Path | None) -> None:
-    """Make the folder that a file goes into: before the work, whose result would be lost after it.
+    """Make the folder of a file before the work, whose result would be lost after it.
 
     Raises:
-        OSError: the folder cannot be made or written into.
+        OSError: the folder cannot be made.
         ValueError: the file is a folder.
     """
     if path is None:
@@ -134,30 +117,41 @@ def prepare_file(path: Path | None) -> None:
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not os.access(path, os.W_OK):
-        raise PermissionError(f"{path} cannot be written; give another place.")
-    if path.exists() and not path.is_file():  # a pipe or a device, which is written to as it is
-        return
-    # Some places say that they can be written and cannot, so it is tried.
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise PermissionError(
-            f"{path} cannot be written ({error.strerror}); give another place."
-        ) from None
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    """Height and width from text like 224x160.
+    """Return height and width from text like 224x160.
 
     Example:
         >>> parse_size("224x160")
         (224, 160)
     """
-    parts = text.lower().replace("×", "x").split("x")
-    if len(parts) == 2 and all(part.isascii() and part.isdigit() for part in parts):
-        height, width = (int(part) for part in parts)
-        if height and width:
-            return height, width
-    raise ValueError(f"--size must be HEIGHTxWIDTH in pixels, like 32x32, got {text!r}.")
+    parts = text.lower().split("x")
+    if len(parts) != 2 or not all(part.isdecimal() and int(part) for part in parts):
+        raise ValueError(f"--size must be HEIGHTxWIDTH in pixels, like 32x32, got {text!r}.")
+    return int(parts[0]), int(parts[1])
+
+
+def say(line: str) -> None:
+    """Print a line on stderr."""
+    typer.echo(line, err=True)
+
+
+def show(table: Table) -> None:
+    """Print a table: drawn on a terminal that it fits on, as aligned text anywhere else."""
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    drawn = RichTable(title=table.title or None, title_justify="left")
+    for i, name in enumerate(table.columns):
+        drawn.add_column(name, justify="right" if i in table.numeric else "left")
+    for row in table.rows:
+        drawn.add_row(*row)
+    console = Console(markup=False)
+    wide = console.options.update(max_width=sys.maxsize)
+    if not console.is_terminal or console.measure(drawn, options=wide).maximum > console.width:
+        typer.echo(table.to_text())
+        return
+    console.print(drawn)
+    for note in table.notes:
+        console.print(note, highlight=False)

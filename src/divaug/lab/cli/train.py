@@ -1,4 +1,4 @@
-"""`divaug train`: train a network as a recipe says."""
+"""`divaug train` and `divaug demo`: networks trained as recipes say."""
 
 import shlex
 from pathlib import Path
@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from divaug.lab.cli.console import show
-from divaug.lab.cli.options import Device, goes_without
+from divaug.lab.cli.options import Changes, Device, Eager, refuse, show
 from divaug.lab.tables import Table
 
 if TYPE_CHECKING:
     from divaug.lab.recipes import Recipe
 
-__all__ = ["train"]
+__all__ = ["demo", "train"]
 
 _NO_RECIPE = "a recipe is missing; `divaug train --list` lists all."
 
@@ -37,12 +36,7 @@ def train(
             "lie in. Default: the recipe's dataset; with --resume, the data the run began with."
         ),
     ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Change a field of the recipe; may be repeated.", metavar="field=value"
-        ),
-    ] = None,
+    changes: Changes = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in the folder.")
     ] = False,
@@ -51,9 +45,7 @@ def train(
         int | None,
         typer.Option(help="Seed of weights, order and augmentation; by default the recipe's."),
     ] = None,
-    eager: Annotated[
-        bool, typer.Option("--eager", help="Do without compilation and CUDA graphs.")
-    ] = False,
+    eager: Eager = False,
     listing: Annotated[
         bool, typer.Option("--list", help="List the recipes and train nothing.")
     ] = False,
@@ -81,7 +73,8 @@ def train(
 ) -> None:
     """Train, and write the run into a folder; several processes under torchrun share the work."""
     if listing:
-        goes_without(context, "--list", set(context.params) - {"recipe", "listing"})
+        others = set(context.params) - {"recipe", "listing"}
+        refuse(context, others, "does nothing with --list; leave out one of the two.")
         show(_recipes_table(recipe or ""))
         return
     if recipe is None and objective is None and not resume:
@@ -159,6 +152,35 @@ def _continuation(
     words += ["--log", log] if log else []
     words += ["--eager"] if eager else []
     return shlex.join(words)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("demo"),
+    changes: Changes = None,
+) -> None:
+    """Train a small network with the default augmentation and with DivAug, and compare.
+
+    Both take as many steps; the default augmentation is also given as much time as DivAug takes. It
+    also draws every operation at five magnitudes and writes a report of the runs. Runs that are in
+    the folder already are continued; the whole takes about three minutes on a processor.
+    """
+    from divaug.lab.bench.harness import threads
+    from divaug.lab.demo import demonstrate, plan
+    from divaug.lab.figures.canvas import save_picture
+    from divaug.lab.figures.magnitudes import draw_magnitudes
+    from divaug.lab.figures.scene import scene
+    from divaug.lab.train.places import check_place
+
+    plan(changes or ())  # a change that is refused must leave nothing behind
+    check_place(out)
+    target = out / "operations.png"
+    save_picture(draw_magnitudes([scene()]), target)
+    typer.echo(f"wrote {target}: every operation at five magnitudes, both signs")
+    # With one thread the numbers do not depend on how many cores there are, nor on their load.
+    with threads(1):
+        result = demonstrate(out, changes or (), say=typer.echo)
+    show(result.table())
+    typer.echo(f"report page: {result.page}")
 
 
 def _recipes_table(part: str) -> Table:

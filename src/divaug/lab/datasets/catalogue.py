@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from divaug import default_augmentation
+from divaug._names import unknown_name
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.lab.datasets.dataset import Dataset, ImageFiles, Statistics
 from divaug.lab.datasets.folder import image_files
 from divaug.lab.datasets.npz import npz
-from divaug.names import unknown_name
 
 __all__ = ["DATASETS", "SHIPPED", "Facts", "check_name", "default_root", "load", "plain_name"]
 

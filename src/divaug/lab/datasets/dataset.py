@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from divaug.checks import check_whole
+from divaug._checks import check_whole
 from divaug.lab.datasets.order import SUBSET, permutation
 
 __all__ = [

@@ -8,7 +8,7 @@ it is a bijection of the index, so keys never tie and sorting leaves nothing to 
 import torch
 from torch import Tensor
 
-from divaug.checks import check_whole, whole
+from divaug._checks import check_whole, whole
 
 _MASK = (1 << 64) - 1
 # Increment and multipliers of SplitMix64 (Steele, Lea and Flood, 2014); all odd, so each
@@ -58,7 +58,7 @@ def permutation(num: int, *key: int, device: torch.device | str = "cpu") -> Tens
 def _require_int(word: object) -> int:
     number = whole(word)
     if number is None:
-        raise TypeError(f"`seed` and `epoch` must be whole numbers, got {word!r}.")
+        raise TypeError(f"`seed` and `epoch` must be ints, got {word!r}.")
     return number
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
-from divaug.checks import check_whole
+from divaug._checks import check_whole
 from divaug.lab.datasets.dataset import Files
 from divaug.lab.datasets.folder import decode
 from divaug.lab.datasets.order import PARTNERS, order, permutation

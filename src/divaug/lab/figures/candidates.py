@@ -1,17 +1,39 @@
-"""What DivAug sees: the candidates of each image, the model's predictions, and what was kept."""
+"""DivAug's view of images: their candidates, the model's predictions, and what is kept."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import torch
 from PIL import Image
-from torch import Tensor
+from torch import Tensor, nn
 
-from divaug.diversity import kept_by_chance, variance_diversity
-from divaug.lab.figures.canvas import INK, PAPER, SOFT, Page
-from divaug.subpolicies import SubPolicies
+from divaug import DivAug, SubPolicies, expand, replay, variance_diversity
+from divaug._diversity import kept_by_chance
+from divaug.default_augmentation import plain
+from divaug.lab.datasets import Dataset
+from divaug.lab.figures.canvas import INK, PAPER, SOFT, Page, fit_square
+from divaug.lab.methods import RULES
+from divaug.lab.train.assembly import STREAMED_SIZE
+from divaug.lab.train.hardware import Hardware
+from divaug.lab.train.opening import open_run
+from divaug.policies import Uniform
 
-__all__ = ["KEPT", "Chosen", "bar_scale", "draw_candidates"]
+__all__ = [
+    "KEPT",
+    "LARGEST",
+    "NO_NETWORK",
+    "Chosen",
+    "Network",
+    "bar_scale",
+    "choose",
+    "draw_candidates",
+    "run_network",
+]
+
+#: Side in pixels of candidates that no network looks at; smaller images keep their size.
+LARGEST = 224
 
 #: The colour of everything that was kept.
 KEPT = (214, 92, 20)
@@ -24,7 +46,7 @@ MOST_BARS = 100
 
 @dataclass(frozen=True)
 class Chosen:
-    """Everything the picture shows.
+    """The content of a picture.
 
     Args:
         images: uint8 `[B,C,H,W]`, the originals.
@@ -39,6 +61,118 @@ class Chosen:
     subpolicies: SubPolicies
     probs: Tensor
     chosen: Tensor
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network of a run, with the look of its images.
+
+    Args:
+        model: the network; None for candidates that are drawn without one.
+        caption: its name in a picture.
+        mean: mean of its images, a number a channel.
+        std: standard deviation of its images, a number a channel.
+        size: side in pixels of its images.
+        notes: a sentence for each newer checkpoint that could not be used.
+        num_candidates: E of the run.
+        num_selected: S of the run.
+        method: rule of selection of the run; None where it did not choose.
+        space: ranges of the magnitudes of the run.
+    """
+
+    model: nn.Module | None
+    caption: str
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    size: int = LARGEST
+    notes: tuple[str, ...] = ()
+    num_candidates: int = 8
+    num_selected: int = 4
+    method: str | None = None
+    space: str = "paper"
+
+
+NO_NETWORK = Network(None, "a network decides which of them DivAug keeps: give --checkpoint")
+
+
+def run_network(folder: Path, data: Path | None = None) -> Network:
+    """Load the network of a run or of one of its checkpoints, on the CPU.
+
+    Of images that are not square the longer side counts. Nothing is downloaded.
+
+    Args:
+        folder: the folder of the run or the checkpoint.
+        data: where the run's dataset is now; None for where the run found it.
+
+    Raises:
+        FileNotFoundError: the dataset is not there.
+        ValueError: the folder is no run, no checkpoint of it can be used, or the data is another
+            than the run's.
+    """
+    opened = open_run(folder)
+    found = opened.data(data, download=False)
+    opened.refuse_other(found)
+    default = opened.default(found)
+    seen = (STREAMED_SIZE,) * 2
+    if isinstance(found, Dataset):
+        seen = (found.train_images.shape[-2], found.train_images.shape[-1])
+    run = opened.path.resolve().parent.parent.name
+    return Network(
+        opened.network(found, Hardware.choose("cpu", "float32", eager=True)),
+        f"{opened.recipe.model} of {run}, {opened.path.name}",
+        default.mean,
+        default.std,
+        max(default.output_size(*seen)),
+        opened.notes,
+        opened.recipe.num_candidates,
+        opened.recipe.num_selected,
+        RULES.get(opened.recipe.augmenter),
+        opened.recipe.space,
+    )
+
+
+def choose(
+    images: Sequence[Tensor],
+    network: Network,
+    *,
+    num_candidates: int = 8,
+    num_selected: int = 4,
+    method: str = "kmeans++",
+    seed: int = 0,
+    space: str = "paper",
+) -> Chosen:
+    """Expand, score and select, keeping everything that a picture needs.
+
+    Args:
+        images: uint8 `[3,H,W]` each; the middle square of each is brought to one size.
+        network: scores the candidates; `NO_NETWORK` to draw them alone.
+        num_candidates: E, candidates of each image.
+        num_selected: S, candidates that are kept.
+        method: the rule of selection.
+        seed: decides every draw.
+        space: the ranges of the magnitudes.
+    """
+    smallest = min(min(image.shape[1:]) for image in images)
+    size = network.size if network.model else min(LARGEST, smallest)
+    originals = torch.stack([fit_square(image, size) for image in images])
+    if len(network.mean) == 1:
+        originals = originals.float().mean(1, keepdim=True).round().to(torch.uint8)
+    if network.model is None:
+        candidates, subpolicies = expand(originals, num_candidates, Uniform(space), seed=seed)
+        nothing = torch.empty(*candidates.shape[:2], 0)
+        return Chosen(originals, candidates, subpolicies, nothing, nothing[:, 0].long())
+    augment = DivAug(
+        network.model,
+        num_candidates,
+        num_selected,
+        policy=Uniform(space),
+        default=plain(network.mean, network.std),
+        method=method,
+        seed=seed,
+    )
+    found = augment.explain(originals)
+    candidates = replay(originals, found.subpolicies)
+    return Chosen(originals, candidates, found.subpolicies, found.probs, found.chosen)
 
 
 def draw_candidates(choice: Chosen, title: str, subtitle: str = "") -> Image.Image:

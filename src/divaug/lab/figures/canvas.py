@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
+import matplotlib
 import numpy as np
 import torch
 from PIL import Image, ImageDraw, ImageFont, ImageOps
@@ -19,7 +21,6 @@ __all__ = [
     "Page",
     "fit",
     "fit_square",
-    "font",
     "read_image",
     "resize",
     "save_picture",
@@ -33,23 +34,11 @@ PAPER: Color = (255, 255, 255)
 INK: Color = (32, 36, 44)
 SOFT: Color = (91, 98, 112)
 
-# The least width of a space, in sizes of the font.
-_SPACE = 0.32
-# Anchor → which part of a line lies left of it.
-_BEFORE = {"l": 0.0, "m": 0.5, "r": 1.0}
-
 
 def read_image(path: Path, *, upright: bool = True) -> Tensor:
-    """Read an image file as uint8 `[3,H,W]`, by default turned as its camera was held.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if the file is no image that can be shown.
-    """
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file; give the path of an image.")
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; give the path of an image.")
+    """Read an image file as uint8 `[3,H,W]`, by default turned as its camera was held."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is no file; give the path of an image.")
     return decode(path, upright=upright)
 
 
@@ -88,41 +77,17 @@ def fit_square(image: Tensor, side: int) -> Tensor:
     return to_tensor(ImageOps.fit(picture, (side, side), Image.Resampling.LANCZOS))
 
 
-def font(size: int, text: str = "") -> ImageFont.FreeTypeFont:
-    """The font that comes with Pillow or, for a text with letters that it lacks, matplotlib's.
-
-    Raises:
-        RuntimeError: Pillow was built without FreeType.
-    """
-    found = ImageFont.load_default(size)
-    if not isinstance(found, ImageFont.FreeTypeFont):
-        raise RuntimeError(
-            "Pillow has no FreeType here, which writing on pictures needs; install Pillow as it is "
-            "published (pip install --force-reinstall pillow)."
-        )
-    return found if not _lacks(found, text) else _matplotlibs(size)
-
-
-def _lacks(face: ImageFont.FreeTypeFont, text: str) -> bool:
-    """Whether the font has no shape for one of the letters: it draws the same box for all."""
-    if text.isascii():
-        return False
-    box = bytes(face.getmask("\uffff"))
-    return any(bytes(face.getmask(letter)) == box for letter in text)
-
-
-def _matplotlibs(size: int) -> ImageFont.FreeTypeFont:
-    """One for Latin, Greek and Cyrillic letters."""
-    import matplotlib
-
-    known = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
-    return ImageFont.truetype(known, size)
+@lru_cache(maxsize=32)
+def _font(size: int) -> ImageFont.FreeTypeFont:
+    """Matplotlib's font, for Latin, Greek and Cyrillic letters."""
+    return ImageFont.truetype(
+        Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size
+    )
 
 
 def save_picture(picture: Image.Image, path: Path) -> None:
     """Write a picture in the format of the file's ending, making the folder it goes into."""
-    known = Image.registered_extensions()
-    if path.suffix.lower() not in known:
+    if path.suffix.lower() not in Image.registered_extensions():
         raise ValueError(f"{path}: the ending must name a picture format, like .png.")
     path.parent.mkdir(parents=True, exist_ok=True)
     picture.save(path, optimize=True)
@@ -161,14 +126,4 @@ class Page:
         self, text: str, x: float, y: float, size: int, color: Color = INK, anchor: str = "lt"
     ) -> None:
         """Write one line; `anchor` as Pillow names them ("lt": from the left, below y)."""
-        face, across, down = font(size, text), anchor[0], anchor[1]
-        if down == "t":  # words stand on one line, whatever the height of each
-            y, down = y - face.getbbox(text or " ", anchor="ls")[1], "s"
-        words = text.split(" ")
-        widths = [face.getlength(word) for word in words]
-        # The font's own space is two pixels wide where letters are small, and words run together.
-        space = max(face.getlength(" "), _SPACE * size)
-        x -= _BEFORE[across] * (sum(widths) + space * (len(words) - 1))
-        for word, width in zip(words, widths, strict=True):
-            self.draw.text((x, y), word, fill=color, font=face, anchor=f"l{down}")
-            x += width + space
+        self.draw.text((x, y), text, fill=color, font=_font(size), anchor=anchor)

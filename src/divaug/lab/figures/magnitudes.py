@@ -1,4 +1,4 @@
-"""Every operation of a space at several magnitudes, as one picture.
+"""A picture of every operation of a space at several magnitudes.
 
 Strength grows from the middle column outwards: to the right with the positive sign, to the left
 with the negative one. Operations without a sign fill the right half only.
@@ -13,8 +13,8 @@ from torch import Tensor
 from divaug.lab.figures.canvas import INK, SOFT, Page, fit, resize
 from divaug.lab.figures.scene import NIGHT, scene
 from divaug.operations import apply
-from divaug.operations.further import EVERY
 from divaug.operations.magnitude import argument, space_of
+from divaug.operations.table import EVERY
 
 __all__ = ["LONGEST", "draw_magnitudes", "signed_magnitudes"]
 
@@ -32,8 +32,6 @@ def signed_magnitudes(count: int) -> tuple[float, ...]:
         >>> signed_magnitudes(3)
         (-1.0, -0.5, 0.0, 0.5, 1.0)
     """
-    if not 2 <= count <= 21:
-        raise ValueError(f"the number of magnitudes must lie in [2, 21], got {count}.")
     positive = [i / (count - 1) for i in range(count)]
     return (*(-m for m in reversed(positive[1:])), *positive)
 
@@ -49,8 +47,6 @@ def draw_magnitudes(
         space: the ranges of the magnitudes.
         magnitudes: how many magnitudes from 0 to 1.
     """
-    if not images:
-        raise ValueError("there is no image to draw; give at least one.")
     small = [fit(image, LONGEST) for image in images]
     sheets = []
     for i, image in enumerate(small):

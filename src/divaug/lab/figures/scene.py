@@ -73,8 +73,6 @@ def scene(size: int = 96, palette: Palette = DAY) -> Tensor:
         >>> scene(32).shape
         torch.Size([3, 32, 32])
     """
-    if size < 1:
-        raise ValueError(f"`size` must be at least 1 pixel, got {size}.")
     side = 96 * OVERSAMPLE
     picture = Image.fromarray(_sky(side, palette).permute(1, 2, 0).contiguous().numpy())
     draw = ImageDraw.Draw(picture)

@@ -12,13 +12,13 @@ from typing import Protocol
 import torch
 from torch import nn
 
-from divaug.checks import check_whole
+from divaug._checks import check_whole
+from divaug._names import unknown_name
 from divaug.lab.models.pyramidnet import pyramidnet_272
 from divaug.lab.models.resnet import resnet_18, resnet_50, tiny_resnet_8
 from divaug.lab.models.shake_shake import shake_shake_26_2x96d
 from divaug.lab.models.shaking import seed_noise
 from divaug.lab.models.wide_resnet import wide_resnet_28_2, wide_resnet_28_10, wide_resnet_40_2
-from divaug.names import unknown_name
 
 __all__ = ["MODELS", "Constructor", "build", "seed_noise"]
 

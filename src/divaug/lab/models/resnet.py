@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from divaug.extras import INSTALL
+from divaug._names import INSTALL
 from divaug.lab.models._init import init_weights
 
 __all__ = ["BasicBlock", "ResNet", "resnet_18", "resnet_50", "tiny_resnet_8"]

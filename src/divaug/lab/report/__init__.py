@@ -1,6 +1,6 @@
-"""Reports: what runs came to, as one page that needs nothing else, and as tables."""
+"""Reports: runs compared on one self-contained page, and in tables."""
 
-from divaug.lab.report.reading import RunRecord, read_run, read_runs
-from divaug.lab.report.report import write_report
+from divaug.lab.report.page import write_report
+from divaug.lab.report.runs import RunRecord, read_run, read_runs
 
 __all__ = ["RunRecord", "read_run", "read_runs", "write_report"]

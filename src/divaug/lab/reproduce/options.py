@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
+from divaug._names import unknown_name
 from divaug.lab import recipes
 from divaug.lab.recipes import FAMILIES, LABELS, ROWS, Recipe
 from divaug.lab.results.frame import NEUTRAL, TIMELESS, TRAIN_IMAGES, Selection
-from divaug.names import unknown_name
 
 __all__ = [
     "DEMO_ROW",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from divaug._names import unknown_name
 from divaug.lab.recipes import LABELS, Recipe
 from divaug.lab.reproduce.jobs import Job, Store, examining, measuring, timing, training
 from divaug.lab.reproduce.options import (
@@ -18,7 +19,6 @@ from divaug.lab.results import Records, View, target
 from divaug.lab.results.methods import SCORERS
 from divaug.lab.results.targets.compared import REFERENCE, epochs_at_equal_time
 from divaug.lab.results.targets.cost import BASE
-from divaug.names import unknown_name
 
 __all__ = ["LATER", "STAGES", "Plan", "plan_of"]
 

@@ -15,7 +15,6 @@ from divaug.lab.reproduce.work import End, Shelf, Work
 from divaug.lab.results import Outcome, redraw
 from divaug.lab.results.frame import TRAIN_IMAGES
 from divaug.lab.results.places import machine_of
-from divaug.lab.spelling import spell_unknown
 from divaug.lab.tables import Table, duration
 
 __all__ = ["Reproduced", "Tally", "go_through", "list_target", "reproduce"]
@@ -158,7 +157,6 @@ def _at_once(
 def _begin_worker() -> None:
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C is for the parent, which passes it on
-    spell_unknown()
 
 
 def _in_worker(job: Job, work: Work, known: Mapping[str, str]) -> End:

@@ -12,8 +12,7 @@ import torch
 from divaug.lab.bench import step as benchmark
 from divaug.lab.bench.expansion import STEP_SHAPES, verify
 from divaug.lab.bench.harness import peak_bytes
-from divaug.lab.bench.random_data import random_data
-from divaug.lab.bench.step import Ready
+from divaug.lab.bench.step import Ready, random_data
 from divaug.lab.recipes import Recipe
 from divaug.lab.reproduce.options import about, cost_hash
 from divaug.lab.results.frame import TRAIN_IMAGES

@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
+from divaug._names import unknown_name
 from divaug.lab.checkout import commit_of
 from divaug.lab.results.methods import method
 from divaug.lab.results.places import command_of, each, machine_of, setting_of, versions_of
 from divaug.lab.results.records import Run, read_records
 from divaug.lab.results.stats import Mean, mean_of
-from divaug.names import unknown_name
 
 __all__ = ["MARK", "NEUTRAL", "TIMELESS", "TRAIN_IMAGES", "Records", "Selection", "View", "load"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from divaug.names import unknown_name
+from divaug._names import unknown_name
 
 __all__ = ["FEW_LABELS_BASE", "METHODS", "ROTATIONS", "RULES", "SCORERS", "Method", "method"]
 

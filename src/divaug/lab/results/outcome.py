@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from divaug._names import unknown_name
 from divaug.lab.results.columns import Column, table
 from divaug.lab.results.frame import Records, Selection, View
 from divaug.lab.results.places import origin
 from divaug.lab.results.records import write_text
 from divaug.lab.results.stats import BOUND, Verdict
 from divaug.lab.tables import Table
-from divaug.names import unknown_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from divaug.augmenters import Augmenter
+from divaug._base import Augmenter
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.lab import methods as augmenters
 from divaug.lab import models

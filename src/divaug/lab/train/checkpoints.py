@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from divaug.extras import require
+from divaug._names import require
 from divaug.lab.train.checkpoint_states import (
     MODEL,
     OPTIMIZER,

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from divaug.extras import require
+from divaug._names import require
 from divaug.lab.datasets import Dataset, ImageFiles
 from divaug.lab.recipes import Recipe
 from divaug.lab.train.assembly import assemble

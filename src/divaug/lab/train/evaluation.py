@@ -9,13 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from divaug.buffers import keeping_buffers
+from divaug._score import logits_of
+from divaug._untouched import untouched
 from divaug.default_augmentation import DefaultAugmentation
 from divaug.lab.datasets import Files, ImageStream
 from divaug.lab.train.distributed import Processes
 from divaug.lab.train.hardware import Hardware
-from divaug.modes import evaluating
-from divaug.scoring import logits_of
 
 __all__ = ["Scores", "TestFiles", "TestImages", "TestSet", "evaluate", "evaluate_unless", "prepare"]
 
@@ -133,13 +132,9 @@ def _rounds(images: int, processes: Processes, chunk_size: int) -> int:
 
 
 def prepare(images: Tensor, default: DefaultAugmentation, hardware: Hardware) -> Tensor:
-    """Normalise test images `[n,C,H,W]`, after cutting out the centre that training sees."""
-    # A channel at a time: numbers of the host go with the kernels, and nothing has to be copied.
-    value = default.center_crop(images).to(torch.float32)
-    for channel, scale, bias in zip(value.unbind(1), *default.scale_and_bias(), strict=True):
-        channel.mul_(scale).add_(bias)
+    """Prepare test images `[n,C,H,W]`, in the layout of the hardware."""
     layout = torch.channels_last if hardware.channels_last else torch.contiguous_format
-    return value.to(memory_format=layout)
+    return default.for_evaluation(images).to(memory_format=layout)
 
 
 def evaluate(
@@ -187,7 +182,7 @@ def evaluate_unless(
     """
     sums = torch.zeros(3, dtype=torch.float64, device=hardware.device)
     batches = test.batches()
-    with evaluating(network), keeping_buffers(network):
+    with untouched(network, hardware.device):
         for _ in range(test.rounds):
             if stopping():
                 return None

@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 
-from divaug.augmenters import Augmenter
+from divaug._base import Augmenter
+from divaug._record import Record, Sums
 from divaug.lab.train.distributed import Processes
-from divaug.records import Record, Sums
 
 __all__ = ["kept_so_far", "load_kept", "total_state"]
 

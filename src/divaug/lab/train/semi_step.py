@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from divaug.augmenters import Augmenter
+from divaug._base import Augmenter
+from divaug._diversity import spread
+from divaug._expand import expand
+from divaug._score import logits_of
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.diversity import spread
-from divaug.expansion import expand
 from divaug.lab.recipes import Recipe
 from divaug.lab.train.averaging import Average
 from divaug.lab.train.distributed import Processes, share_buffers
@@ -23,7 +24,6 @@ from divaug.lab.train.optimization import SGD
 from divaug.lab.train.step import SUMS, Counting
 from divaug.objectives import UnlabelledLoss, annealed_cross_entropy, annealing_threshold
 from divaug.policies import Identity
-from divaug.scoring import logits_of
 
 __all__ = ["FURTHER", "SemiStep"]
 

@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from divaug.augmenters import Augmenter
-from divaug.diversity import spread
+from divaug._base import Augmenter
+from divaug._diversity import spread
+from divaug._score import logits_of
 from divaug.lab.train.distributed import Processes, share_buffers
 from divaug.lab.train.feeds import Batch, Inputs
 from divaug.lab.train.hardware import Hardware
 from divaug.lab.train.optimization import SGD
-from divaug.scoring import logits_of
 
 __all__ = ["SUMS", "Counting", "Step", "TrainingStep"]
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from divaug._names import unknown_name
 from divaug.lab.results.outcome import Target
 from divaug.lab.results.targets import (
     affinity,
@@ -16,7 +17,6 @@ from divaug.lab.results.targets import (
     semi_supervised,
     supervised,
 )
-from divaug.names import unknown_name
 
 __all__ = ["TARGETS", "target"]
 

@@ -88,7 +88,7 @@ def _by_chance(view: View, rows: list[str]) -> str:
     """The share of the diversity of all candidates that chance keeps, for each S of E."""
     runs = view.runs[view.runs.row.isin(rows)]
     sizes = dict.fromkeys(zip(runs.num_candidates, runs.num_selected, strict=True))
-    # See `divaug.diversity.kept_by_chance`.
+    # See `divaug._diversity.kept_by_chance`.
     return ", ".join(f"{(S - 1) * E / (S * (E - 1)):.3f} ({S} of {E})" for E, S in sizes)
 
 

@@ -1,0 +1,52 @@
+"""Sentences for unknown names and for packages that are not installed; imports no torch."""
+
+import difflib
+import importlib.util
+
+__all__ = ["INSTALL", "require", "unknown_name"]
+
+
+def unknown_name(kind: str, name: object, known: tuple[str, ...]) -> str:
+    """Sentence for a name that is not in a table: the nearest one and all of them.
+
+    Example:
+        >>> unknown_name("fruit", "aple", ("apple", "pear"))
+        "unknown fruit 'aple'. Did you mean 'apple'? Known: apple, pear."
+    """
+    folded = {entry.lower(): entry for entry in known}
+    near = difflib.get_close_matches(str(name).lower(), list(folded), n=1, cutoff=0.6)
+    hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
+    return f"unknown {kind} {name!r}.{hint} Known: {', '.join(known)}."
+
+
+def _install(extra: str) -> str:
+    """Name the command for a clone: the package is on no index."""
+    return f"pip install '.[{extra}]' (in a clone of divaug)"
+
+
+#: For training and the command line.
+INSTALL = _install("train")
+
+
+def require(package: str, purpose: str, extra: str = "train") -> None:
+    """Refuse to begin something that a missing package would end.
+
+    Args:
+        package: as it is imported.
+        purpose: what needs it, in the words of the sentence's beginning.
+        extra: which of the project's extras brings it.
+
+    Raises:
+        ImportError: it is not installed.
+
+    Example:
+        >>> require("torch", "everything")
+        >>> require("no_such_package", "training")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        ImportError: training needs no_such_package, which is not installed; install it with: ...
+    """
+    if importlib.util.find_spec(package) is None:
+        raise ImportError(
+            f"{purpose} needs {package}, which is not installed; install it with: {_install(extra)}"
+        )
