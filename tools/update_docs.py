@@ -17,7 +17,6 @@ from divaug.lab.bench import expansion, operations, selection, step
 from divaug.lab.bench.harness import read_result
 from divaug.lab.cli.operations import magnitude_table
 from divaug.lab.results import TARGETS, Records, Selection, View, load
-from divaug.lab.results.listing import durations_table
 from divaug.lab.results.outcome import NOTHING, Outcome
 from divaug.lab.results.targets.supervised import row_table
 from divaug.lab.tables import Table
@@ -76,6 +75,7 @@ def _reproduced(name: str) -> str:
     main, (columns, wanted) = outcome.tables[0], SHOWN[name]
     lines = [dict(zip(main.columns, row, strict=True)) for row in main.rows]
     rows = [line for line in lines if wanted is None or line[wanted[0]] == wanted[1]]
+    columns = tuple(column for column in columns if column in main.columns)
     small = Table(
         columns,
         tuple(tuple(line[column] for column in columns) for line in rows or lines),
@@ -105,23 +105,11 @@ def _verdicts(outcome: Outcome) -> str:
     return f"Claims of the paper: {yes} confirmed, {no} refuted, {open_} undecided{rest}."
 
 
-def _view() -> View:
-    return View(_records(), Selection(), TARGETS["supervised"].methods)
-
-
 @cache
 def _accuracies() -> str:
     """The paper's first row with the controls."""
-    view = _view()
+    view = View(_records(), Selection(), TARGETS["supervised"].methods)
     return row_table(view, PAPER_ROW, brief=True).to_markdown() if len(view.runs) else NOTHING
-
-
-@cache
-def _durations() -> str:
-    """How long the runs of the paper's first row took."""
-    runs = _view().runs
-    usual = runs[(runs.row == PAPER_ROW) & (runs.epochs == 200)]
-    return durations_table(usual).to_markdown()
 
 
 #: Name of a part → its text.
@@ -145,7 +133,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "magnitudes-released": lambda: magnitude_table("released").to_markdown(),
     "magnitudes-uda": lambda: magnitude_table("uda").to_markdown(),
     "results-cifar10": _accuracies,
-    "run-durations": _durations,
     **{f"results-{name}": partial(_reproduced, name) for name in TARGETS},
 }
 
