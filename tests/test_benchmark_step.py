@@ -10,7 +10,7 @@ from divaug.lab.bench.device import in_turns
 from divaug.lab.bench.step import measure, ready
 from divaug.lab.recipes import override, recipe
 from divaug.lab.reproduce.timing import time_step
-from divaug.lab.train.hardware import Hardware
+from divaug.lab.train.device import Hardware
 from tests.test_semi_supervised import semi_recipe
 from tests.training_helpers import toy_data, toy_recipe
 
@@ -38,7 +38,7 @@ def test_loading_a_set_in_memory_takes_at_most_three_percent_of_a_step():
 
 def test_data_loading_is_the_feed_and_the_look_up(monkeypatch):
     """What a slow feed takes shows in the part."""
-    from divaug.lab.train.feeds import Resident
+    from divaug.lab.train.batches import Resident
 
     epoch = Resident.epoch
 

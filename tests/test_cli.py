@@ -17,8 +17,8 @@ from divaug.lab.bench.harness import read_result
 from divaug.lab.cli import app, bench, run
 from divaug.lab.cli.operations import magnitude_table
 from divaug.lab.cli.options import parse_size, show
-from divaug.lab.tables import BEHIND, Table
-from divaug.lab.train.files import WriteError, replace_text
+from divaug.lab.tables import Table
+from divaug.lab.train.folder import WriteError, replace_text
 from divaug.operations.magnitude import argument, spaces
 from divaug.operations.table import EVERY
 
@@ -135,15 +135,10 @@ def test_a_table_is_drawn_on_a_terminal_that_it_fits_on_and_never_cut(terminal):
     assert terminal(80, table) == table.to_text() + "\n"
 
 
-def test_what_is_behind_a_table_is_folded_in_markdown_and_stands_last_elsewhere(terminal):
-    table = Table(("a", "b"), (("1", "2"),), notes=("Mean of two.",), behind="2 runs on a machine.")
-    lines = table.to_markdown().splitlines()
-    assert lines[lines.index("Mean of two.") + 2 :] == [
-        f"<details><summary>{BEHIND}</summary>", "", "2 runs on a machine.", "", "</details>",
-    ]  # fmt: skip
-    assert table.to_text().splitlines()[-2:] == ["Mean of two.", "2 runs on a machine."]
-    assert terminal(80, table).split()[-5:] == ["2", "runs", "on", "a", "machine."]
-    assert "details" not in Table(("a", "b"), (("1", "2"),)).to_markdown()
+def test_notes_stand_below_a_table(terminal):
+    table = Table(("a", "b"), (("1", "2"),), notes=("Mean of two.",))
+    for text in (table.to_markdown(), table.to_text(), terminal(80, table)):
+        assert text.strip().endswith("Mean of two.")
 
 
 @pytest.mark.parametrize("text", ["32", "0x4", "axb", "1x2x3", "-1x4", ""])

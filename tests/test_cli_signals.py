@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import divaug
-from divaug.lab.train import checkpoints
-from divaug.lab.train.interruption import Interruption, pass_on
-from divaug.lab.train.runs import read_result
+from divaug.lab.train import checkpoint
+from divaug.lab.train.folder import read_result
+from divaug.lab.train.loop import Interruption, pass_on
 
 SOURCE = str(Path(divaug.__file__).parents[1])
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE}
@@ -47,7 +47,7 @@ def test_a_signal_while_training_saves_and_says_so(tmp_path, number, code):
     process.send_signal(number)
     out, error = process.communicate(timeout=60)
     assert (process.returncode, error) == (code, "")
-    found, _ = checkpoints.load_latest(tmp_path / "run" / "checkpoints")
+    found, _ = checkpoint.load_latest(tmp_path / "run" / "checkpoints")
     assert out.splitlines()[-1].startswith(f"stopped by {number.name} after step {found.step},")
     assert read_result(tmp_path / "run")["signal"] == number.name
 

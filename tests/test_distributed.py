@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -14,13 +13,12 @@ import pytest
 import torch
 
 import divaug
-from divaug.lab.train import checkpoints, train
-from divaug.lab.train.distributed import Processes, joined, wanted
-from divaug.lab.train.progress import Silent
-from divaug.lab.train.runs import read_metrics
+from divaug.lab.train import checkpoint
+from divaug.lab.train.folder import read_metrics
+from divaug.lab.train.processes import Processes, joined
 from tests.image_files import write_images
 from tests.reference import stopped_processes
-from tests.training_helpers import PlainEntry, same_story, toy_data, toy_recipe
+from tests.training_helpers import PlainEntry, same_story, toy_recipe
 
 ROOT = Path(__file__).parents[1]
 
@@ -30,7 +28,7 @@ sys.path.insert(0, {root!r})
 torch.set_num_threads(1)
 import divaug
 from divaug.lab.train import train
-from divaug.lab.train.progress import Silent
+from divaug.lab.train.console import Silent
 from tests.training_helpers import PlainEntry, toy_data, toy_recipe
 
 batches = []
@@ -97,7 +95,7 @@ def test_two_processes_train_as_one(tmp_path, augmenter, model):
         for kind in range(3):
             both = torch.cat([part[step][kind] for part in parts])
             assert torch.equal(both, whole[step][kind])
-    last = [checkpoints.load_latest(tmp_path / name / "checkpoints")[0] for name in ("one", "two")]
+    last = [checkpoint.load_latest(tmp_path / name / "checkpoints")[0] for name in ("one", "two")]
     for name, tensor in last[0].model.items():
         torch.testing.assert_close(last[1].model[name], tensor, rtol=1e-3, atol=1e-5)
     assert recipe.hash == last[0].info["recipe"] == last[1].info["recipe"]
@@ -109,8 +107,8 @@ sys.path.insert(0, {root!r})
 torch.set_num_threads(1)
 from divaug.lab.models.shaking import ShakeNoise
 from divaug.lab.train import Hardware, train
-from divaug.lab.train.assembly import assemble
-from divaug.lab.train.distributed import joined, wanted
+from divaug.lab.train.build import assemble
+from divaug.lab.train.processes import joined, wanted
 from tests.training_helpers import toy_data, toy_recipe
 
 processes = wanted()
@@ -144,8 +142,8 @@ from divaug import policies
 from divaug.lab.datasets import image_files
 from divaug.operations import OPERATIONS
 from divaug.lab.train import Hardware
-from divaug.lab.train.assembly import assemble
-from divaug.lab.train.distributed import joined, wanted
+from divaug.lab.train.build import assemble
+from divaug.lab.train.processes import joined, wanted
 from tests.training_helpers import toy_recipe
 
 absent = tuple(name for name in OPERATIONS if name != "SamplePairing")
@@ -208,7 +206,7 @@ def test_two_processes_stop_together_and_continue_to_the_same_bits(tmp_path):
         time.sleep(0.02)
     stopped.send_signal(signal.SIGTERM)
     stopped.communicate(timeout=120)
-    saved = [path.name for path in checkpoints.find(tmp_path / "parts" / "checkpoints")]
+    saved = [path.name for path in checkpoint.find(tmp_path / "parts" / "checkpoints")]
     assert len(saved) == 1
     assert saved[0] < "step-00000030"
     for name, *more in (("parts", "--resume"), ("whole",)):
@@ -216,7 +214,7 @@ def test_two_processes_stop_together_and_continue_to_the_same_bits(tmp_path):
         _, error = process.communicate(timeout=120)
         assert process.returncode == 0, error[-3000:]
     one, two = (
-        checkpoints.load_latest(tmp_path / name / "checkpoints")[0] for name in ("whole", "parts")
+        checkpoint.load_latest(tmp_path / name / "checkpoints")[0] for name in ("whole", "parts")
     )
     assert one.step == two.step == 30
     assert all(torch.equal(one.model[name], two.model[name]) for name in one.model)
@@ -227,9 +225,9 @@ def test_two_processes_stop_together_and_continue_to_the_same_bits(tmp_path):
 def test_two_processes_stopped_anywhere_continue_to_the_same_bits(tmp_path):
     """By a signal or killed: in mid-epoch, before, in and after an evaluation."""
     torch.multiprocessing.spawn(stopped_processes.run, (2, str(tmp_path)), nprocs=2)
-    whole, _ = checkpoints.load_latest(tmp_path / "whole" / "checkpoints")
+    whole, _ = checkpoint.load_latest(tmp_path / "whole" / "checkpoints")
     for name in stopped_processes.STOPS:
-        parts, _ = checkpoints.load_latest(tmp_path / name / "checkpoints")
+        parts, _ = checkpoint.load_latest(tmp_path / name / "checkpoints")
         assert parts.step == whole.step
         for kind in ("model", "optimizer"):
             one, two = getattr(whole, kind), getattr(parts, kind)
@@ -245,43 +243,6 @@ def test_parts_of_a_batch_are_consecutive_and_equal():
     ]  # fmt: skip
     with pytest.raises(ValueError, match="multiple of the 5 processes, got 12"):
         Processes(0, 5).part_of(12)
-
-
-@pytest.mark.parametrize(
-    ("variables", "message"),
-    [
-        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK must lie in"),
-        ({"RANK": "x", "WORLD_SIZE": "2"}, "whole numbers"),
-    ],
-)
-def test_an_environment_that_makes_no_sense_is_refused(monkeypatch, variables, message):
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(ValueError, match=message):
-        wanted()
-
-
-def test_a_port_in_use_is_one_clear_error(monkeypatch, tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        for name, value in {
-            "RANK": "0",
-            "WORLD_SIZE": "2",
-            "LOCAL_RANK": "0",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(taken.getsockname()[1]),
-        }.items():
-            monkeypatch.setenv(name, value)
-        with pytest.raises(OSError, match=r"could not meet at 127\.0\.0\.1.*--master-port"):
-            train(
-                toy_recipe(),
-                tmp_path / "run",
-                data=toy_data(),
-                device="cpu",
-                reporter=Silent(),
-            )
-    assert not (tmp_path / "run").exists()
 
 
 def test_threads_that_need_the_interpreter_get_it_before_the_group_is_destroyed(monkeypatch):
@@ -302,18 +263,12 @@ def test_threads_that_need_the_interpreter_get_it_before_the_group_is_destroyed(
     assert seen == [False, True]
 
 
-def test_one_process_joins_nobody():
-    with joined(Processes(), torch.device("cpu")):
-        assert not torch.distributed.is_initialized()
-        assert not Processes().any(False, torch.device("cpu"))
-
-
 SEMI = """
 import sys, torch
 sys.path.insert(0, {root!r})
 torch.set_num_threads(1)
 from divaug.lab.train import train
-from divaug.lab.train.progress import Silent
+from divaug.lab.train.console import Silent
 from tests.test_semi_supervised import semi_recipe
 from tests.training_helpers import PlainEntry, toy_data
 
@@ -349,7 +304,7 @@ def test_two_processes_train_on_unlabelled_images_as_one(tmp_path):
             assert b[name] == pytest.approx(a[name], rel=1e-3, abs=1e-5)
         assert b["confident"] == a["confident"]
     assert any(line["unlabelled_loss"] > 0 for line in one)
-    ends = [checkpoints.load_latest(tmp_path / name / "checkpoints")[0] for name in ("one", "two")]
+    ends = [checkpoint.load_latest(tmp_path / name / "checkpoints")[0] for name in ("one", "two")]
     for part in ("model", "optimizer"):
         first, second = (getattr(end, part) for end in ends)
         assert first.keys() == second.keys()

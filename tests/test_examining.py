@@ -11,18 +11,17 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+import divaug.lab.examine as ways
 from divaug._expand import expand
 from divaug._select import METHODS, select
-from divaug.lab import models, ways
-from divaug.lab.choices import SETTLED
+from divaug.lab import models
 from divaug.lab.cli import app
-from divaug.lab.examine import SPACES, examine, examine_run
+from divaug.lab.examine import BATCH, JUDGE, SETTLED, SPACES, WAYS, examine, examine_run
 from divaug.lab.results import read_records
 from divaug.lab.train import Hardware, train
+from divaug.lab.train.console import Silent
 from divaug.lab.train.data import default_of
-from divaug.lab.train.opening import open_run
-from divaug.lab.train.progress import Silent
-from divaug.lab.ways import BATCH, JUDGE, WAYS
+from divaug.lab.train.run import open_run
 from divaug.policies import Uniform
 from tests.training_helpers import toy_data, toy_recipe
 

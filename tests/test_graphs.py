@@ -5,11 +5,10 @@ from contextlib import contextmanager, nullcontext
 import pytest
 import torch
 
-from divaug.lab.train import Hardware, graphs
-from divaug.lab.train.assembly import assemble
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.graphs import GraphedStep, run_of, state_of
-from divaug.lab.train.step import Step
+from divaug.lab.train import Hardware, step
+from divaug.lab.train.build import assemble
+from divaug.lab.train.processes import Processes
+from divaug.lab.train.step import GraphedStep, Step, run_of, state_of
 from tests.training_helpers import toy_data, toy_recipe
 
 
@@ -19,24 +18,24 @@ class StandIn:
     def __init__(self, monkeypatch, kind=Step):
         self.recording, self.recorded, self.warmed, call = False, [], 0, kind.__call__
 
-        def step(this, inputs):
+        def watched(this, inputs):
             if self.recording:
                 self.recorded.append((this, inputs))
                 return
             self.warmed += 1
             call(this, inputs)
 
-        monkeypatch.setattr(kind, "__call__", step)
+        monkeypatch.setattr(kind, "__call__", watched)
         self._call = call
-        monkeypatch.setattr(graphs.torch, "cuda", self)
+        monkeypatch.setattr(step.torch, "cuda", self)
 
     def CUDAGraph(self):  # noqa: N802 (torch's name)
         outer = self
 
         class Graph:
             def replay(self):
-                for step, inputs in outer.recorded:
-                    outer._call(step, inputs)
+                for this, inputs in outer.recorded:
+                    outer._call(this, inputs)
 
         return Graph()
 
@@ -81,7 +80,7 @@ def test_a_recorded_step_trains_to_the_same_bits(monkeypatch, augmenter):
     run(plain, run_of(plain.step))
     stand_in = StandIn(monkeypatch)
     run(recorded, run_of(recorded.step))
-    assert stand_in.warmed == graphs.WARM_UP
+    assert stand_in.warmed == step.WARM_UP
     assert len(stand_in.recorded) == 1
     for a, b in zip(state_of(plain.step), state_of(recorded.step), strict=True):
         assert torch.equal(a, b)

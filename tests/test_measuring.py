@@ -14,10 +14,10 @@ from divaug.lab import models
 from divaug.lab.cli import app
 from divaug.lab.measure import measure, measure_run, measured_epochs
 from divaug.lab.methods import AUGMENTERS, SCHEDULES, Settings
-from divaug.lab.train import Hardware, checkpoints, train
+from divaug.lab.train import Hardware, checkpoint, train
+from divaug.lab.train.console import Silent
 from divaug.lab.train.data import default_of
-from divaug.lab.train.opening import open_run
-from divaug.lab.train.progress import Silent
+from divaug.lab.train.run import open_run
 from tests.training_helpers import Counting, toy_data, toy_recipe
 
 CPU = Hardware(torch.device("cpu"))
@@ -188,10 +188,10 @@ def test_a_run_can_be_opened_at_its_end_or_at_a_checkpoint(tmp_path):
     opened = open_run(tmp_path / "run")
     assert opened.recipe == recipe
     assert opened.checkpoint.step == result.step
-    older = checkpoints.find(tmp_path / "run" / "checkpoints")[0]
+    older = checkpoint.find(tmp_path / "run" / "checkpoints")[0]
     assert open_run(older).checkpoint.step == 6
     shutil.copytree(tmp_path / "run", tmp_path / "copy", ignore=shutil.ignore_patterns("step-*"))
-    with pytest.raises(ValueError, match="has no checkpoint to use: they are gone"):
+    with pytest.raises(ValueError, match="has no checkpoint to use: there is none"):
         open_run(tmp_path / "copy")
     network = opened.network(toy_data(), CPU)
     for name, tensor in network.state_dict().items():
@@ -206,7 +206,7 @@ def test_what_cannot_be_opened_is_named(tmp_path):
     with pytest.raises(ValueError, match="is no run"):
         open_run(tmp_path)
     (tmp_path / "recipe.json").write_text(toy_recipe().to_json())
-    with pytest.raises(ValueError, match="has no checkpoint to use: it has written none yet"):
+    with pytest.raises(ValueError, match="has no checkpoint to use: there is none"):
         open_run(tmp_path)
 
 

@@ -27,11 +27,10 @@ from divaug.lab.report.runs import labels_of
 from divaug.lab.report.tables import csv_table, runs_table, seeds_table
 from divaug.lab.tables import Table
 from divaug.lab.train import Hardware, train
-from divaug.lab.train.assembly import build_augmenter
-from divaug.lab.train.data import default_of
-from divaug.lab.train.opening import open_run
-from divaug.lab.train.progress import Silent
-from divaug.lab.train.splits import Split
+from divaug.lab.train.build import build_augmenter
+from divaug.lab.train.console import Silent
+from divaug.lab.train.data import Split, default_of
+from divaug.lab.train.run import open_run
 from tests.training_helpers import toy_data, toy_recipe
 
 HOSTILE = '<script>alert("x")</script> | $\\frac{ </pre> **b** ${{ 1 }}'

@@ -35,9 +35,9 @@ from divaug.lab.reproduce.queue import Tally, go_through
 from divaug.lab.reproduce.work import Shelf, Watch
 from divaug.lab.results import TARGETS, redraw, save
 from divaug.lab.results.methods import METHODS, RULES
-from divaug.lab.train import checkpoints, train
-from divaug.lab.train.hardware import Hardware
-from divaug.lab.train.interruption import Interruption
+from divaug.lab.train import checkpoint, train
+from divaug.lab.train.device import Hardware
+from divaug.lab.train.loop import Interruption
 from tests.results_helpers import FEW_LABELS, OPTIONS, PAPER_ROW, made_cost, made_run, write_data
 
 # Target → the methods run here; all others are shown as not run.
@@ -265,7 +265,7 @@ def test_a_run_that_is_stopped_in_time_goes_on_to_the_same_end(work, tmp_path):
     (record,) = records_of(work)
     assert len(record.starts) == 6
     folder = run_folder(job.recipe, moved)
-    assert len(checkpoints.find(folder / "checkpoints")) == 1  # small enough to move
+    assert len(checkpoint.find(folder / "checkpoints")) == 1  # small enough to move
 
 
 def test_a_start_beside_others_is_remembered_though_it_was_killed(work, monkeypatch):
@@ -317,7 +317,7 @@ def test_networks_that_measure_or_are_examined_are_kept_when_others_are_dropped(
     for name, keep in (("none", False), ("randaugment", False), ("divaug", True)):
         job = training(job_of(name, epochs=1).recipe, keep=keep)
         job.execute(lean, shelf)
-        kept[name] = len(checkpoints.find(run_folder(job.recipe, lean) / "checkpoints"))
+        kept[name] = len(checkpoint.find(run_folder(job.recipe, lean) / "checkpoints"))
     assert kept == {"none": 1, "randaugment": 0, "divaug": 1}
 
 
@@ -335,7 +335,7 @@ def test_a_measurement_trains_a_missing_network_again_and_leaves_its_record(work
     assert found.fingerprint == run.fingerprint
     assert found.network.accuracy == run.epochs[-1].test_accuracy
     assert not lost or epochs_of(work) == before
-    assert len(checkpoints.find(folder / "checkpoints")) == 1
+    assert len(checkpoint.find(folder / "checkpoints")) == 1
     assert job.is_done(read_store(work.results))
 
 
@@ -403,7 +403,7 @@ def test_a_signal_saves_what_is_under_way(work, more, count, sent, code):
         limit = time.time() + 120
         while len(saved(work)) < count and time.time() < limit:
             time.sleep(0.05)
-        before = {folder: checkpoints.find(folder)[-1].name for folder in saved(work)}
+        before = {folder: checkpoint.find(folder)[-1].name for folder in saved(work)}
         os.killpg(process.pid, sent)
         output, _ = process.communicate(timeout=60)
     finally:
@@ -413,9 +413,9 @@ def test_a_signal_saves_what_is_under_way(work, more, count, sent, code):
     assert "Traceback" not in output
     assert len(before) == count
     for folder, last in before.items():
-        newest = checkpoints.find(folder)[-1]
+        newest = checkpoint.find(folder)[-1]
         assert newest.name >= last
-        checkpoints.load(newest)
+        checkpoint.load(newest)
 
 
 def test_the_first_seed_of_all_comes_before_the_second_of_any():

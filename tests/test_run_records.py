@@ -1,17 +1,16 @@
 """What a run leaves: its record, its times, and what it says when it cannot write."""
 
 import errno
-import json
 import os
 import signal
 
 import pytest
 
-from divaug.lab.train import checkpoints, evaluation, places, runs, train
-from divaug.lab.train.clock import KINDS, Clock
-from divaug.lab.train.places import HARMLESS
-from divaug.lab.train.progress import Silent
-from divaug.lab.train.runs import read_metrics, read_recipe, read_result
+from divaug.lab.train import checkpoint, folder, train
+from divaug.lab.train.batches import InMemory
+from divaug.lab.train.console import Silent
+from divaug.lab.train.folder import HARMLESS, read_metrics, read_recipe, read_result
+from divaug.lab.train.meter import KINDS, Clock
 from tests.training_helpers import StopAfter, same_story, toy_data, toy_recipe
 
 DATA = toy_data()
@@ -30,17 +29,17 @@ class SignalInEvaluation:
 
     def __init__(self, monkeypatch, number):
         self.left, self.given = number, 0
-        batches = evaluation.TestImages.batches
+        batches = InMemory.batches
 
-        def watched(test):
+        def watched(test, *given):
             self.left -= 1
-            for i, batch in enumerate(batches(test)):
+            for i, batch in enumerate(batches(test, *given)):
                 if not self.left and i == 1:
                     os.kill(os.getpid(), signal.SIGTERM)
                 self.given += not self.left
                 yield batch
 
-        monkeypatch.setattr(evaluation.TestImages, "batches", watched)
+        monkeypatch.setattr(InMemory, "batches", watched)
 
 
 @pytest.mark.parametrize("checkpoint_every", [1, 2])
@@ -49,7 +48,7 @@ def test_a_signal_during_evaluation_stops_it_and_resuming_does_it_again(
     tmp_path, monkeypatch, number, checkpoint_every
 ):
     """In the first and in the last epoch, saved before the evaluation or because of the signal."""
-    monkeypatch.setattr("divaug.lab.train.assembly._chunk_size", lambda *_: 5)
+    monkeypatch.setattr("divaug.lab.train.build._chunk_size", lambda *_: 5)
     recipe = toy_recipe(augmenter="divaug", checkpoint_every=checkpoint_every)
     whole = run(recipe, tmp_path / "whole")
     with monkeypatch.context() as patch:
@@ -68,13 +67,13 @@ def test_a_signal_during_evaluation_stops_it_and_resuming_does_it_again(
 
 def test_the_checkpoint_is_there_before_the_evaluation_begins(tmp_path, monkeypatch):
     there = []
-    batches = evaluation.TestImages.batches
+    batches = InMemory.batches
 
-    def watched(test):
-        there.append([p.name for p in checkpoints.find(tmp_path / "run" / "checkpoints")])
-        return batches(test)
+    def watched(test, *given):
+        there.append([p.name for p in checkpoint.find(tmp_path / "run" / "checkpoints")])
+        return batches(test, *given)
 
-    monkeypatch.setattr(evaluation.TestImages, "batches", watched)
+    monkeypatch.setattr(InMemory, "batches", watched)
     run(toy_recipe(), tmp_path / "run")
     assert there == [["step-00000006"], ["step-00000006", "step-00000012"]]
 
@@ -127,7 +126,7 @@ def test_a_finished_run_is_left_alone(tmp_path):
 
 def test_the_clock_counts_each_moment_once(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("divaug.lab.train.clock.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("divaug.lab.train.meter.time.perf_counter", lambda: now[0])
     clock = Clock()
     now[0] = 2.0
     clock.enter("training")
@@ -139,9 +138,6 @@ def test_the_clock_counts_each_moment_once(monkeypatch):
     assert clock.spent() == {
         "start_up": 2.0, "training": 104.0, "evaluation": 1.0, "checkpoints": 10.0
     }  # fmt: skip
-    assert clock.total == 117.0
-    with pytest.raises(ValueError, match="`kind` must be one of start_up"):
-        clock.enter("lunch")
 
 
 def test_fields_that_change_no_result_may_change_on_resuming(tmp_path):
@@ -183,7 +179,7 @@ def broken_disk(monkeypatch, owner, name, after):
 
 
 def test_a_full_disk_names_the_file_and_the_last_whole_checkpoint(tmp_path, monkeypatch):
-    broken_disk(monkeypatch, checkpoints.os, "fsync", after=10)
+    broken_disk(monkeypatch, checkpoint.os, "fsync", after=10)
     message = r"cannot write .*: No space left on device; .*Last whole checkpoint: .*step-00000006"
     with pytest.raises(OSError, match=message) as error:
         run(toy_recipe(), tmp_path / "run")
@@ -195,21 +191,12 @@ def test_a_full_disk_names_the_file_and_the_last_whole_checkpoint(tmp_path, monk
 
 
 def test_a_record_that_cannot_be_written_is_named(tmp_path, monkeypatch):
-    broken_disk(monkeypatch, runs.json, "dumps", after=3)
+    broken_disk(monkeypatch, folder.json, "dumps", after=3)
     with pytest.raises(OSError, match=r"metrics\.jsonl: No space left.*there is none yet"):
         run(toy_recipe(), tmp_path / "run")
 
 
-def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(places.os, "access", lambda path, _mode: path != tmp_path)
-    with pytest.raises(PermissionError, match=f"may not write to {tmp_path}"):
-        run(toy_recipe(), tmp_path / "deep" / "run")
-    assert not (tmp_path / "deep").exists()
-
-
-@pytest.mark.parametrize(
-    "rest", [b'{"kind": "epo', b"\x00\x00\x00\x00", b'{"kind": "epoch"}', b"\xff"]
-)
+@pytest.mark.parametrize("rest", [b'{"kind": "epo', b"\x00\x00\x00\x00"])
 def test_a_last_line_that_was_cut_short_is_dropped_with_a_note(tmp_path, rest):
     whole = run(toy_recipe(), tmp_path / "whole")
     run(toy_recipe(), tmp_path / "run", reporter=StopAfter(8))
@@ -228,39 +215,13 @@ def test_a_last_line_that_was_cut_short_is_dropped_with_a_note(tmp_path, rest):
     assert same_story(tmp_path / "whole", tmp_path / "run")
 
 
-@pytest.mark.parametrize(
-    ("garbage", "reason"),
-    [
-        (b"garbage", "is no JSON"),
-        (b"[1, 2]", "is no JSON object"),
-        (b'{"kind": "epoch"}', "lacks the number `step`"),
-        (b'{"step": 3}', "lacks the text `kind`"),
-        (b"\xff\xfe", "is no JSON"),
-    ],
-)
-def test_a_damaged_line_elsewhere_is_named_and_the_run_left_alone(tmp_path, garbage, reason):
+@pytest.mark.parametrize("garbage", [b"garbage", b"[1, 2]"])
+def test_a_damaged_line_elsewhere_is_named_and_the_run_left_alone(tmp_path, garbage):
     run(toy_recipe(), tmp_path / "run", reporter=StopAfter(8))
     path = tmp_path / "run" / "metrics.jsonl"
     first, *others = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([first, garbage, b"\n", *others]))
     before = {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
-    with pytest.raises(ValueError, match=r"metrics\.jsonl is damaged: line 2 " + reason):
+    with pytest.raises(ValueError, match=r"metrics\.jsonl is damaged: line 2 is no JSON"):
         run(toy_recipe(), tmp_path / "run", resume=True)
     assert {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()} == before
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda info: info.pop("place"), "lacks 'place'"),
-        (lambda info: info["kept"]["diversity"].pop(), "must hold 3 numbers, got 2"),
-    ],
-)
-def test_a_checkpoint_of_another_release_is_named(tmp_path, change, reason):
-    stopped = run(toy_recipe(), tmp_path / "run", reporter=StopAfter(3))
-    state = json.loads((stopped.checkpoint / "state.json").read_text())
-    change(state["info"])
-    del state["state_sha256"]  # which older releases did not write
-    (stopped.checkpoint / "state.json").write_text(json.dumps(state))
-    with pytest.raises(ValueError, match=rf"step-00000003 cannot be continued: .*{reason}"):
-        run(toy_recipe(), tmp_path / "run", resume=True)

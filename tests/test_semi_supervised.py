@@ -2,8 +2,7 @@
 
 import json
 import math
-from dataclasses import FrozenInstanceError, replace
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,19 +12,16 @@ import torch.nn.functional as F
 from divaug import expand, policies
 from divaug.lab import recipes
 from divaug.lab.datasets import ImageFiles
-from divaug.lab.train import Hardware, checkpoints, graphs, train
-from divaug.lab.train.assembly import assemble
-from divaug.lab.train.averaging import Average
-from divaug.lab.train.data import unlabelled_images
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.graphs import run_of, state_of
-from divaug.lab.train.mixture import Role, mix, seed_of, visits
-from divaug.lab.train.opening import open_run
-from divaug.lab.train.progress import Silent
-from divaug.lab.train.runs import read_metrics
-from divaug.lab.train.schedules import rate_at, rates, warmup_steps
-from divaug.lab.train.semi_step import SemiStep
-from divaug.lab.train.splits import Split, choose_split, draw_split
+from divaug.lab.train import Hardware, checkpoint, train
+from divaug.lab.train.build import assemble
+from divaug.lab.train.console import Silent
+from divaug.lab.train.data import Split, choose_split, draw_split, unlabelled_images
+from divaug.lab.train.folder import read_metrics
+from divaug.lab.train.optim import Average, rate_at, rates, warmup_steps
+from divaug.lab.train.processes import Processes
+from divaug.lab.train.run import open_run
+from divaug.lab.train.semi import Role, SemiStep, mix, seed_of, visits
+from divaug.lab.train.step import WARM_UP, run_of, state_of
 from tests.reference.no_waiting import NoWaiting
 from tests.test_graphs import StandIn
 from tests.training_helpers import PlainEntry, StopAfter, same_story, toy_data, toy_recipe
@@ -192,7 +188,7 @@ class TestStep:
         runner = run_of(recorded.step)
         for inputs in recorded.feed.epoch(0, 0):
             runner(inputs)
-        assert stand_in.warmed == graphs.WARM_UP
+        assert stand_in.warmed == WARM_UP
         for a, b in zip(state_of(plain.step), state_of(recorded.step), strict=True):
             assert torch.equal(a, b)
         listed = {tensor.data_ptr() for tensor in state_of(plain.step)}
@@ -270,7 +266,6 @@ class TestLabels:
 
     def test_text_there_and_back(self, tmp_path):
         split = Split((5, 1, 3), 7)
-        assert Split.from_json(split.to_json()) == split
         path = tmp_path / "split.json"
         path.write_text(split.to_json())
         assert choose_split(tmp_path / "new", path) == split
@@ -290,14 +285,12 @@ class TestLabels:
         assert same_story(tmp_path / "whole", tmp_path / "run")
 
     @pytest.mark.parametrize(
-        "text", ["{", "[]", '{"format": "divaug.split/1"}', '{"format": "other", "labelled": [1]}',
-                 '{"format": "divaug.split/1", "labelled": [1, 1], "seed": 0}',
-                 '{"format": "divaug.split/1", "labelled": ["a"], "seed": 0}',
-                 '{"format": "divaug.split/1", "labelled": [-1], "seed": 0}'],
-    )  # fmt: skip
+        "text",
+        ["{", "[]", "{}", '{"labelled": [1, 1]}', '{"labelled": ["a"]}', '{"labelled": [-1]}'],
+    )
     def test_text_that_is_no_split(self, tmp_path, text):
         (tmp_path / "split.json").write_text(text)
-        with pytest.raises(ValueError, match=r"split\.json: "):
+        with pytest.raises(ValueError, match=r"split\.json is no split: "):
             Split.read(tmp_path / "split.json")
 
 
@@ -307,7 +300,7 @@ class TestBadInput:
             parts_of(semi_recipe(labels=49))
         data = toy_data()
         uneven = replace(data, train_labels=data.train_labels.clamp(min=1))
-        with pytest.raises(ValueError, match=r"needs 5 of class 0, which has 0"):
+        with pytest.raises(ValueError, match=r"needs 5 of class 0, got 0"):
             draw_split(uneven, 20, 0)
 
     def test_a_class_without_labels(self):
@@ -315,12 +308,6 @@ class TestBadInput:
             parts_of(semi_recipe(labels=3))
         with pytest.raises(ValueError, match=r"class 'd' has no labelled image \(1 of 4"):
             parts_of(semi_recipe(labels=6), split=Split((0, 1, 2, 4, 5, 6)))
-
-    def test_a_checked_split_stays_as_it_was_checked(self):
-        split = Split((5, 1, 3))
-        with pytest.raises(FrozenInstanceError):
-            split.labelled = (5, 5)
-        assert split.labelled == (1, 3, 5)
 
     def test_a_split_of_another_dataset(self):
         with pytest.raises(ValueError, match=r"names image 99, and 'toy' has 48"):
@@ -341,33 +328,10 @@ class TestBadInput:
             parts_of(semi_recipe(), unlabelled=images)
 
     def test_unlabelled_images_that_are_no_bytes_or_none(self):
-        with pytest.raises(TypeError, match=r"`unlabelled` images must be uint8.*float32"):
+        with pytest.raises(ValueError, match=r"`unlabelled` images must be uint8.*float32"):
             parts_of(semi_recipe(), unlabelled=torch.zeros(3, 1, 16, 16))
         with pytest.raises(ValueError, match="`unlabelled` holds no image"):
             parts_of(semi_recipe(), unlabelled=torch.zeros(0, 1, 16, 16, dtype=torch.uint8))
-
-    @pytest.mark.parametrize(
-        ("changes", "words"),
-        [
-            ({"confidence": 1.2}, r"`confidence` must lie in \[0.0, 1.0\], got 1.2"),
-            ({"confidence": -0.1}, "`confidence`"),
-            ({"confidence": math.nan}, "`confidence`"),
-            ({"temperature": 0.0}, "`temperature` must be above 0"),
-            ({"ema_decay": 1.0}, "`ema_decay` must be below 1"),
-            ({"warmup": 1.0}, "`warmup` must be below 1"),
-            ({"annealing": "cubic"}, "unknown annealing 'cubic'"),
-            ({"objective": "udda"}, "unknown objective 'udda'. Did you mean 'uda'"),
-            ({"schedule": "steps"}, "unknown schedule 'steps'"),
-            ({"labels": -1}, "`labels` must be at least 0"),
-            ({"unlabelled_batch_size": 0}, "`unlabelled_batch_size` must be at least 1"),
-            ({"unlabelled_weight": -1.0}, "`unlabelled_weight`"),
-            ({"objective": "supervised", "epoch_steps": 0}, "`labels` goes with an objective"),
-            ({"objective": "supervised", "labels": 0}, "`unlabelled_batch_size` goes with"),
-        ],
-    )
-    def test_recipes(self, changes, words):
-        with pytest.raises(ValueError, match=words):
-            semi_recipe(**changes)
 
     @pytest.mark.parametrize(
         "change",
@@ -377,14 +341,12 @@ class TestBadInput:
             "epoch_steps=3",
         ],
     )
-    def test_fields_that_only_unlabelled_images_give_a_meaning(self, change):
+    def test_fields_that_need_unlabelled_images(self, change):
         """They would change nothing but the hash, by which a run is found again."""
         field = change.split("=")[0]
-        supervised, uda = recipes.recipe("demo-divaug"), recipes.recipe("uda-modern")
-        with pytest.raises(ValueError, match=f"^`{field}` goes with an objective that has") as told:
-            recipes.override(supervised, [change])
-        assert f"set {field}={getattr(supervised, field)}" in str(told.value)
-        recipes.override(uda, [change])
+        with pytest.raises(ValueError, match=f"^`{field}` needs an objective with unlabelled"):
+            recipes.override(recipes.recipe("demo-divaug"), [change])
+        recipes.override(recipes.recipe("uda-modern"), [change])
 
     def test_the_batch_that_cannot_be_shared_out_is_called_by_its_name(self):
         recipe = semi_recipe(batch_size=4, unlabelled_batch_size=7)
@@ -392,21 +354,8 @@ class TestBadInput:
         with pytest.raises(ValueError, match=rule):
             assemble(recipe, toy_data(), Hardware(torch.device("cpu")), Processes(1, 2))
 
-    def test_the_way_back_to_all_labels_is_told_at_once(self):
-        with pytest.raises(ValueError, match="or set ") as told:
-            recipes.override(recipes.recipe("fixmatch"), ["objective=supervised"])
-        back = str(told.value).split("or set ")[1].split(";")[0].split(", ")
-        found = recipes.override(recipes.recipe("fixmatch"), ["objective=supervised", *back])
-        assert found.objective == "supervised"
-
-    def test_things_that_are_neither_images_nor_split(self):
-        with pytest.raises(TypeError, match=r"`unlabelled` must be.*got ndarray.*from_numpy"):
-            unlabelled_images(np.zeros((3, 1, 16, 16), np.uint8))
-        with pytest.raises(TypeError, match=r"`split` must be a Split.*got list; .*Split\(\("):
-            choose_split(Path("new"), [1, 2, 3])
-
     def test_folders_and_supervised_runs(self):
-        with pytest.raises(ValueError, match="go with another objective than 'supervised'"):
+        with pytest.raises(ValueError, match=r"need an objective with .*got 'supervised'"):
             parts_of(toy_recipe(), split=Split((1, 2)))
         folder = object.__new__(ImageFiles)
         object.__setattr__(folder, "name", "photos")
@@ -477,31 +426,14 @@ class TestFeed:
         result = run(semi_recipe(epochs=1), tmp_path / "run", unlabelled=tmp_path / "more.npy")
         assert result.finished
 
-    @pytest.mark.parametrize(
-        ("content", "words"),
-        [
-            (np.zeros((2, 1, 16, 16)), r"must hold uint8 images \[U,C,H,W\], got float64; convert"),
-            (np.array(["cat"]), "must hold uint8 images.*got <U3"),
-            (np.array([None]), "is damaged or not an .npy file of numbers.*numpy.save"),
-            (b"", "is damaged or not an .npy file of numbers"),
-            (b"\x93NUMPY", "is damaged or not an .npy file of numbers"),
-        ],
-        ids=["floats", "text", "objects", "empty", "cut short"],
-    )
-    def test_files_that_hold_no_images(self, tmp_path, content, words):
+    @pytest.mark.parametrize("content", [b"", b"\x93NUMPY", None])
+    def test_files_that_hold_no_images(self, tmp_path, content):
         path = tmp_path / "more.npy"
-        if isinstance(content, bytes):
+        np.save(path, np.array([None]))  # objects, which are never unpickled
+        if content is not None:
             path.write_bytes(content)
-        else:
-            np.save(path, content)
-        with pytest.raises(ValueError, match=rf"more\.npy {words}"):
+        with pytest.raises(ValueError, match=r"more\.npy must be an \.npy file of images"):
             unlabelled_images(path)
-
-    def test_an_archive_under_the_name_of_an_array(self, tmp_path):
-        with (tmp_path / "more.npy").open("wb") as file:
-            np.savez(file, images=toy_data().train_images.numpy())
-        with pytest.raises(ValueError, match=r"must hold uint8 images.*got NpzFile"):
-            unlabelled_images(tmp_path / "more.npy")
 
 
 class TestAverage:
@@ -522,13 +454,11 @@ class TestAverage:
             assert not mine.requires_grad
         for mine, theirs in zip(average.network.buffers(), network.buffers(), strict=True):
             assert torch.equal(mine, theirs)
-        with pytest.raises(ValueError, match=r"`decay` must lie in \[0, 1\)"):
-            Average(network, 1.0)
 
     def test_the_average_is_what_is_evaluated_and_kept(self, tmp_path):
         recipe = semi_recipe(ema_decay=0.5)
         result = run(recipe, tmp_path / "run")
-        found, _ = checkpoints.load_latest(tmp_path / "run" / "checkpoints")
+        found, _ = checkpoint.load_latest(tmp_path / "run" / "checkpoints")
         opened = open_run(tmp_path / "run").network(toy_data(), Hardware(CPU))
         parts = parts_of(recipe)
         run_steps(parts, 6)
@@ -554,7 +484,7 @@ class TestRuns:
         assert first.step == stop
         assert run(recipe, tmp_path / "parts", resume=True).finished
         ends = [
-            checkpoints.load_latest(tmp_path / name / "checkpoints")[0]
+            checkpoint.load_latest(tmp_path / name / "checkpoints")[0]
             for name in ("whole", "parts")
         ]
         for one, two in zip(*((e.model, e.optimizer) for e in ends), strict=True):
@@ -612,7 +542,7 @@ class TestSchedule:
             lambda: recipes.override(self.recipe, ["labels=0"]),
             lambda: recipes.relabel(replace(self.recipe, labels=0), 1000),
         ):
-            with pytest.raises(ValueError, match=r"`labels` must be a number above 0.*50000"):
+            with pytest.raises(ValueError, match=r"`labels` must be a number above 0"):
                 change()
         assert recipes.override(self.recipe, ["labels=0", "warmup=0.2"]).warmup == 0.2
         assert recipes.relabel(recipes.recipe("fixmatch"), 0).labels == 0
@@ -669,13 +599,3 @@ class TestRecipes:
                     one = recipes.RECIPES[f"{family}-{labels}-{augmenter}"]
                     assert (one.labels, one.augmenter) == (labels, augmenter)
         assert recipes.recipe("UDA-Paper") == recipes.RECIPES["uda-paper-1000-divaug"]
-
-    def test_a_recipe_of_an_older_release_is_a_supervised_one(self):
-        old = toy_recipe()
-        content = json.loads(old.to_json())
-        for name in ("objective", "labels", "warmup", "schedule", "ema_decay", "epoch_steps"):
-            del content[name]
-        read = recipes.Recipe.from_json(json.dumps(content))
-        assert read == old
-        assert read.hash == old.hash
-        assert replace(old, schedule="cosine-7/16").hash != old.hash

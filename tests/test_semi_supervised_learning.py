@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from divaug.lab import recipes
 from divaug.lab.datasets import load
 from divaug.lab.train import train
-from divaug.lab.train.progress import Silent
-from divaug.lab.train.runs import read_metrics
-from divaug.lab.train.splits import draw_split
+from divaug.lab.train.console import Silent
+from divaug.lab.train.data import draw_split
+from divaug.lab.train.folder import read_metrics
 from tests.training_helpers import toy_data
 
 CPU = torch.device("cpu")

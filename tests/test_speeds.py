@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from divaug.lab.train import train
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.meters import Meter
-from divaug.lab.train.moments import Moment
-from divaug.lab.train.progress import Silent
-from divaug.lab.train.runs import read_metrics
+from divaug.lab.train.console import Silent
+from divaug.lab.train.folder import read_metrics
+from divaug.lab.train.meter import Meter, Timestamp
+from divaug.lab.train.processes import Processes
 from divaug.lab.train.step import SUMS, Step
 from tests.training_helpers import StopAfter, toy_data, toy_recipe
 
@@ -84,12 +83,12 @@ def test_the_progress_shows_the_speeds_of_the_record(tmp_path):
     shown = []
 
     class Listening(Silent):
-        def interval(self, averages, images_per_second):
-            shown.append((averages.originals, images_per_second))
+        def interval(self, means, images_per_second):
+            shown.append((means["loss"], images_per_second))
 
     run(tmp_path / "run", 5, reporter=Listening())
     told = [line for line in read_metrics(tmp_path / "run") if line["kind"] == "interval"]
-    assert shown == [(40, line["images_per_second"]) for line in told]
+    assert shown == [(line["loss"], line["images_per_second"]) for line in told]
 
 
 def sums_after(steps, device="cpu"):
@@ -101,7 +100,7 @@ def sums_after(steps, device="cpu"):
 def test_a_step_that_was_not_timed_does_not_count(monkeypatch):
     """The first step of a start may be compiled: its images have no time, and are no speed."""
     now = [0.0]
-    monkeypatch.setattr("divaug.lab.train.moments.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("divaug.lab.train.meter.time.perf_counter", lambda: now[0])
     meter = Meter(Processes(), torch.device("cpu"))
     bad = torch.tensor(math.inf, dtype=torch.float64)
     now[0] = 100.0
@@ -113,7 +112,7 @@ def test_a_step_that_was_not_timed_does_not_count(monkeypatch):
     now[0] = 109.0
     assert meter.flush().images_per_second == 16 / 4.0  # read late, timed when it was pushed
     assert meter.seconds() == 5.0
-    resumed = Meter(Processes(), torch.device("cpu"), (), meter.base, spent=5.0)
+    resumed = Meter(Processes(), torch.device("cpu"), base=meter.base, spent=5.0)
     resumed.begin()
     now[0] = 112.0
     resumed.push(4, sums_after(4), bad)
@@ -127,9 +126,9 @@ def test_on_a_gpu_the_time_is_the_devices_and_the_host_does_not_wait():
     meter = Meter(Processes(), device)
     torch.cuda._sleep(1)  # the first call loads the kernel
     meter.push(0, sums_after(0, device), bad)
-    begin = Moment(device)
+    begin = Timestamp(device)
     torch.cuda._sleep(50_000_000)
-    end = Moment(device)
+    end = Timestamp(device)
     meter.push(1, sums, bad)
     assert not torch.cuda.current_stream().query()  # the host did not wait for the nap to end
     torch.cuda._sleep(200_000_000)  # launched later, and no part of what is read

@@ -9,8 +9,8 @@ from torch import nn
 from divaug.lab import models
 from divaug.lab.datasets import Dataset
 from divaug.lab.recipes import Recipe
-from divaug.lab.train.progress import Silent
-from divaug.lab.train.runs import read_metrics
+from divaug.lab.train.console import Silent
+from divaug.lab.train.folder import read_metrics
 
 SIDE = 16
 

@@ -16,7 +16,7 @@ from divaug.lab.figures.scene import DAY, scene
 from divaug.lab.report import read_run
 from divaug.lab.report.page import choose_candidates
 from divaug.lab.train import train
-from divaug.lab.train.progress import Silent
+from divaug.lab.train.console import Silent
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 

@@ -5,8 +5,7 @@ import copy
 import pytest
 import torch
 
-from divaug.lab.examine import examine
-from divaug.lab.ways import BATCH, JUDGE, WAYS
+from divaug.lab.examine import BATCH, JUDGE, WAYS, examine
 from tests.test_examining import DATA, DEFAULT, made_network
 
 pytestmark = pytest.mark.gpu

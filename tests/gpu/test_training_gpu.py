@@ -11,10 +11,11 @@ from divaug.lab.bench.step import measure, random_data
 from divaug.lab.methods import AUGMENTERS
 from divaug.lab.recipes import override, recipe
 from divaug.lab.train import Hardware, evaluate, train
-from divaug.lab.train.assembly import assemble
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.graphs import GraphedStep, run_of, state_of
-from divaug.lab.train.progress import Silent
+from divaug.lab.train.batches import InMemory
+from divaug.lab.train.build import assemble
+from divaug.lab.train.console import Silent
+from divaug.lab.train.processes import Processes
+from divaug.lab.train.step import GraphedStep, run_of, state_of
 from tests.training_helpers import toy_data, toy_recipe
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
@@ -134,10 +135,10 @@ def test_ten_thousand_test_images_take_well_below_half_a_second():
     one = override(recipe("cifar10-wide-resnet-40-2-divaug"), ["epochs=1"])
     fast = cuda(torch.bfloat16, compiled=True, graphed=True)
     parts = assemble(one, random_data(one), fast, Processes())
-    test = dataclasses.replace(parts.test, images=parts.feed.images, labels=parts.feed.labels)
-    expected = evaluate(parts.called, test, parts.default, fast)  # compiles
+    given = (parts.called, InMemory(parts.feed.images, parts.feed.labels), parts.default, fast)
+    expected = evaluate(*given, chunk_size=parts.chunk_size)  # compiles
     begun = time.perf_counter()
-    again = evaluate(parts.called, test, parts.default, fast)
+    again = evaluate(*given, chunk_size=parts.chunk_size)
     assert time.perf_counter() - begun < 0.4
     assert again == expected
     assert again.images == 10_000
@@ -148,7 +149,8 @@ def test_evaluating_reuses_what_scoring_compiled():
     parts = parts_on(cuda(torch.bfloat16, compiled=True), augmenter="divaug")
     run(parts, run_of(parts.step), steps=2)
     with torch._dynamo.config.patch(error_on_recompile=True):
-        evaluate(parts.called, parts.test, parts.default, parts.step.hardware)
+        given = (parts.called, parts.test, parts.default, parts.step.hardware)
+        evaluate(*given, chunk_size=parts.chunk_size)
 
 
 SEMI = {

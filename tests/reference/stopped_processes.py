@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from divaug.lab import models
 from divaug.lab.train import train
-from divaug.lab.train.progress import Silent
+from divaug.lab.train.console import Silent
 from tests.training_helpers import toy_data, toy_recipe
 
 EPOCHS, EPOCH_STEPS = 2, 6

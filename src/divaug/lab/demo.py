@@ -13,8 +13,8 @@ from divaug.lab.recipes import Recipe
 from divaug.lab.report import write_report
 from divaug.lab.tables import Table
 from divaug.lab.train import RunResult, train
-from divaug.lab.train.interruption import pass_on
-from divaug.lab.train.progress import Reporter, counted
+from divaug.lab.train.console import Reporter, counted
+from divaug.lab.train.loop import pass_on
 
 __all__ = ["Demonstration", "demonstrate", "plan"]
 

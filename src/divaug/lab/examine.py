@@ -1,50 +1,271 @@
 """`examine`: what the rules of selection keep of a network's candidates, and what that depends on.
 
-The same candidates are scored in several ways, every rule chooses by each of them, and all that is
-kept is judged alike. So what the precision of the probabilities, the statistics of BatchNorm and
-the ranges of the operations do to a choice can be told apart.
+The same candidates are scored in several ways, every rule chooses by each of them, and all choices
+are evaluated alike. This separates the effects of the precision of the probabilities, the
+statistics of BatchNorm and the ranges of the operations.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from divaug._checks import check_whole
+from divaug._diversity import Mean, kept_by_chance, largest_diversity, variance_diversity
 from divaug._expand import expand
-from divaug._score import check_model, dtype_of
-from divaug._select import MAX_CANDIDATES
+from divaug._score import check_model, dtype_of, score
+from divaug._select import MAX_CANDIDATES, METHODS, select
 from divaug.default_augmentation import DefaultAugmentation
-from divaug.lab.choices import Candidates, Choice, Choices
 from divaug.lab.datasets import Dataset, ImageFiles
-from divaug.lab.train.hardware import Hardware, workers
-from divaug.lab.train.opening import Opened, open_run
-from divaug.lab.train.ordered import parts_in_order
-from divaug.lab.ways import WAYS, scored
+from divaug.lab.train.batches import parts_in_order
+from divaug.lab.train.device import Hardware
+from divaug.lab.train.run import Opened, open_run
 from divaug.policies import Uniform
 
-__all__ = ["SPACES", "Examination", "examine", "examine_run"]
+__all__ = [
+    "BATCH",
+    "JUDGE",
+    "SETTLED",
+    "SPACES",
+    "WAYS",
+    "Candidates",
+    "Choice",
+    "Examination",
+    "Way",
+    "examine",
+    "examine_run",
+    "scored",
+]
 
+
+@dataclass(frozen=True)
+class Way:
+    """A way to score candidates; all are in evaluation mode otherwise.
+
+    Args:
+        dtype: precision of the network.
+        batch_statistics: True for BatchNorm with the statistics of the candidates at hand, as in
+            training, instead of its running ones.
+    """
+
+    dtype: torch.dtype = torch.float32
+    batch_statistics: bool = False
+
+
+#: The way that others are compared with, and the one that is nearest to training.
+JUDGE, BATCH = "float32", "batch statistics"
+#: Name → way, the judge first.
+WAYS: Mapping[str, Way] = MappingProxyType(
+    {JUDGE: Way(), "bfloat16": Way(torch.bfloat16), BATCH: Way(batch_statistics=True)}
+)
 #: Spaces that candidates are drawn from: the paper's ranges, and those of the authors' code. A
 #: run's own comes first where it is another.
 SPACES = ("paper", "released")
+#: An image is settled where even the most diverse choice has less Variance Diversity than this.
+SETTLED = 0.01
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All candidates of a space, before any choice; predicted in float32, evaluation mode.
+
+    Args:
+        space: name of the space.
+        diversity: their Variance Diversity, mean over the images.
+        batch_diversity: the same by predictions with the statistics of all candidates of a batch.
+        best: that of the most diverse S of them; NaN where there are too many to try.
+        accuracy: share of them that the network classifies as their label says.
+        settled: share of the images whose most diverse S have less than `SETTLED`.
+    """
+
+    space: str
+    diversity: float
+    batch_diversity: float
+    best: float
+    accuracy: float
+    settled: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The candidates that a rule keeps, by the predictions of one way.
+
+    For a rule that needs no predictions it is the mean over all choices, which needs no draw.
+
+    Args:
+        space: space of the candidates.
+        way: scoring that the rule chose by.
+        rule: rule of selection.
+        diversity: Variance Diversity of the kept in float32, evaluation mode, mean over the images.
+        batch_diversity: the same by predictions with the statistics of all candidates of a batch.
+        accuracy: share of the kept that the network classifies as their label says.
+        agreement: share of the kept that the rule keeps by predictions in float32 too, with the
+            same random numbers.
+        unrelated: the same where the predictions are those of another image: the agreement of two
+            scores that have nothing in common. NaN with a single image.
+    """
+
+    space: str
+    way: str
+    rule: str
+    diversity: float
+    batch_diversity: float
+    accuracy: float
+    agreement: float
+    unrelated: float = math.nan
 
 
 @dataclass(frozen=True)
 class Examination:
-    """What came out.
+    """The result of `examine`.
 
     Args:
-        images: how many training images were looked at.
-        candidates: of each space.
-        choices: of each space, rule and way.
+        images: number of training images.
+        candidates: one entry for each space.
+        choices: one entry for each space, rule and way.
     """
 
     images: int
     candidates: tuple[Candidates, ...]
     choices: tuple[Choice, ...]
+
+
+def scored(network: nn.Module, candidates: Tensor, way: Way) -> Tensor:
+    """Score float32 candidates to probabilities `[B,E,D]`; the network stays as it was.
+
+    Example:
+        >>> network = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(12), nn.Linear(12, 5))
+        >>> scored(network, torch.rand(2, 8, 3, 2, 2), WAYS["batch statistics"]).shape
+        torch.Size([2, 8, 5])
+    """
+    lower, device = way.dtype != torch.float32, candidates.device
+    with (
+        _whole_float32(device),
+        _statistics(network, of_batch=way.batch_statistics),
+        torch.autocast(device.type, way.dtype, enabled=lower, cache_enabled=False),
+    ):
+        return score(network, candidates.to(way.dtype))
+
+
+@contextmanager
+def _statistics(network: nn.Module, *, of_batch: bool) -> Iterator[None]:
+    """Drop BatchNorm's running statistics for the block: it takes those of its batch."""
+    found = [
+        (module, module.running_mean, module.running_var)
+        for module in network.modules()
+        if of_batch and isinstance(module, _BatchNorm)
+    ]
+    try:
+        for module, _, _ in found:
+            module.running_mean = module.running_var = None
+        yield
+    finally:
+        for module, mean, var in found:
+            module.running_mean, module.running_var = mean, var
+
+
+@contextmanager
+def _whole_float32(device: torch.device) -> Iterator[None]:
+    """On a GPU, compute float32 convolutions and products without TF32, for the block."""
+    if device.type != "cuda":
+        yield
+        return
+    precision, allowed = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    try:
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cudnn.allow_tf32 = False
+        yield
+    finally:
+        torch.set_float32_matmul_precision(precision)
+        torch.backends.cudnn.allow_tf32 = allowed
+
+
+class _Choices:
+    """The candidates of one space and the choices of every rule, added up over batches."""
+
+    def __init__(self, space: str, num_candidates: int, num_selected: int, seed: int) -> None:
+        self._space, self._seed = space, seed
+        self._num_candidates, self._num_selected = num_candidates, num_selected
+        self._rules = [name for name, rule in METHODS.items() if rule.needs_probs]
+        for name in list(self._rules):  # some cannot do with so many candidates
+            try:
+                METHODS[name].check(num_candidates, num_selected)
+            except ValueError:
+                self._rules.remove(name)
+        self._all = defaultdict[str, Mean](Mean)
+        self._kept: dict[tuple[str, str], defaultdict[str, Mean]] = {}
+
+    def candidates(self) -> Candidates:
+        """Return the means over all candidates so far."""
+        return Candidates(self._space, **_values(self._all))
+
+    def choices(self) -> list[Choice]:
+        """Return the means over the kept so far, by way and rule."""
+        every = self.candidates()
+        # A pair of candidates is in a choice by chance as often as any other.
+        factor = kept_by_chance(self._num_candidates, self._num_selected)
+        chance = (factor * every.diversity, factor * every.batch_diversity, every.accuracy)
+        return [
+            *(
+                Choice(self._space, JUDGE, name, *chance, 1.0, 1.0)
+                for name, rule in METHODS.items()
+                if not rule.needs_probs
+            ),
+            *(
+                Choice(self._space, way, rule, **_values(one))
+                for (way, rule), one in self._kept.items()
+            ),
+        ]
+
+    def add(self, probs: Mapping[str, Tensor], labels: Tensor, rows: Tensor) -> None:
+        """Add a batch.
+
+        Args:
+            probs: way → its predictions `[B,E,D]`, of the same candidates.
+            labels: int64 `[B]`.
+            rows: int64 `[B]`, the samples' indices.
+        """
+        judged = probs[JUDGE]
+        right = (judged.argmax(-1) == labels[:, None]).to(torch.float32)
+        best = largest_diversity(judged, self._num_selected)
+        settled = (best < SETTLED).to(best.dtype)
+        self._all["diversity"].update(variance_diversity(judged))
+        self._all["batch_diversity"].update(variance_diversity(probs[BATCH]))
+        self._all["best"].update(best)
+        self._all["accuracy"].update(right)
+        self._all["settled"].update(torch.where(best.isnan(), best, settled))
+        for rule in self._rules:
+            same = self._choose(judged, rule, rows)
+            for way in WAYS:
+                chosen = self._choose(probs[way], rule, rows)
+                kept = self._kept.setdefault((way, rule), defaultdict(Mean))
+                for name, judge in (("diversity", JUDGE), ("batch_diversity", BATCH)):
+                    of_kept = probs[judge].take_along_dim(chosen[..., None], 1)
+                    kept[name].update(variance_diversity(of_kept))
+                kept["accuracy"].update(right.take_along_dim(chosen, 1))
+                kept["agreement"].update(_shared(chosen, same))
+                if len(rows) > 1:
+                    others = self._choose(probs[way].roll(1, 0), rule, rows)
+                    kept["unrelated"].update(_shared(others, same))
+
+    def _choose(self, probs: Tensor, rule: str, rows: Tensor) -> Tensor:
+        return select(probs, self._num_selected, rule, self._seed, index=rows)
+
+
+def _values(means: Mapping[str, Mean]) -> dict[str, float]:
+    return {name: float(mean.compute()) for name, mean in means.items()}
+
+
+def _shared(chosen: Tensor, others: Tensor) -> Tensor:
+    """Mark the kept that are among others, `[B,S]`."""
+    return (chosen[:, :, None] == others[:, None]).any(-1).to(torch.float32)
 
 
 @torch.no_grad()
@@ -61,28 +282,28 @@ def examine(
     batch_size: int = 128,
     num_workers: int = 0,
 ) -> Examination:
-    """Look at what every rule of selection keeps, by predictions made in every way.
+    """Examine the choices of every rule of selection, by predictions made in every way.
 
-    The network stays as it was. Draws are those of the first step with that seed, so the same
-    candidates are seen in all ways, and a rule that draws has the same random numbers in all.
+    The network stays as it was. Draws are those of the first step with that seed, so all ways
+    score the same candidates, and a rule that draws has the same random numbers in all.
 
     Args:
-        network: what is asked, in float32.
-        data: its training images are looked at, in an order that the seed decides.
+        network: network in float32.
+        data: its training images are examined, in an order that follows from the seed.
         default: the default augmentation.
-        device: where the network is.
-        num_candidates: E, candidates of each image.
-        num_selected: S, how many of them are kept; at most E.
-        spaces: that candidates are drawn from.
-        seed: decides every draw.
+        device: device of the network.
+        num_candidates: E, number of candidates of each image.
+        num_selected: S, number of them that are kept; at most E.
+        spaces: spaces of the candidates.
+        seed: seed of every draw.
         batch_size: originals at a time; statistics of a batch are over all their candidates.
         num_workers: processes that decode, for files.
     """
     _check(network, num_candidates, num_selected, spaces)
     part, _ = parts_in_order(_shuffled(data, seed), device, num_workers=num_workers)
-    pool, found = part.pool, list[Choices]()
+    pool, found = part.pool, list[_Choices]()
     for name in spaces:
-        found.append(Choices(name, num_candidates, num_selected, seed))
+        found.append(_Choices(name, num_candidates, num_selected, seed))
         for images, labels, rows in part.batches(batch_size):
             candidates, _ = expand(
                 images, num_candidates, Uniform(name), default, seed, rows, pool=pool
@@ -110,7 +331,7 @@ def _check(network: nn.Module, num_candidates: int, num_selected: int, spaces: o
 
 
 def _shuffled(data: Dataset | ImageFiles, seed: int) -> Dataset | ImageFiles:
-    """The training images in an order of chance: a batch of one class has other statistics."""
+    """Shuffle the training images: a batch of one class has other statistics."""
     labels = data.train_labels if isinstance(data, Dataset) else data.train.labels
     chance = torch.Generator("cpu").manual_seed(seed)
     order = torch.randperm(len(labels), generator=chance, device="cpu")
@@ -132,11 +353,11 @@ def examine_run(
     A run with an average of weights has that as its network, though another one chose.
 
     Args:
-        run: the folder of a run or of a checkpoint, or one that is open.
-        data: a dataset, or where to find it; None for where the run found its own.
-        images: size of a balanced part of the training images to look at; 0 for all.
-        device: where; None for a GPU where there is one.
-        say: told what happens, a line at a time.
+        run: folder of a run or of a checkpoint, or an opened run.
+        data: a dataset, or its place; None for the place that the run found its own in.
+        images: size of a balanced part of the training images; 0 for all.
+        device: device; None for a GPU if there is one.
+        say: called with each line of the log.
     """
     opened = run if isinstance(run, Opened) else open_run(run)
     for note in opened.notes:
@@ -155,5 +376,5 @@ def examine_run(
         spaces=tuple(dict.fromkeys((recipe.space, *SPACES))),
         seed=recipe.seed,
         batch_size=recipe.originals_per_step,
-        num_workers=workers(recipe.num_workers),
+        num_workers=recipe.num_workers,
     )

@@ -17,12 +17,11 @@ from divaug.default_augmentation import DefaultAugmentation
 from divaug.lab.datasets import Dataset, ImageFiles
 from divaug.lab.methods import ASKING, SCHEDULES
 from divaug.lab.recipes import Recipe
-from divaug.lab.train.assembly import build_augmenter
+from divaug.lab.train.batches import Batch, Part, parts_in_order
+from divaug.lab.train.build import build_augmenter
+from divaug.lab.train.device import Hardware
 from divaug.lab.train.evaluation import prepare
-from divaug.lab.train.feeds import Batch
-from divaug.lab.train.hardware import Hardware, workers
-from divaug.lab.train.opening import open_run
-from divaug.lab.train.ordered import Part, parts_in_order
+from divaug.lab.train.run import open_run
 
 __all__ = ["Measurement", "measure", "measure_run", "measured_epochs"]
 
@@ -251,6 +250,6 @@ def measure_run(
             hardware,
             views=S,
             epochs=measured_epochs(name, recipe.epochs),
-            num_workers=workers(recipe.num_workers),
+            num_workers=recipe.num_workers,
         )
     return result

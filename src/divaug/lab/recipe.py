@@ -216,8 +216,9 @@ def explain(error: ValidationError) -> str:
     first = error.errors()[0]
     if cause := first.get("ctx", {}).get("error"):
         return str(cause)
-    field, message = first["loc"][0], first["msg"]
-    return f"`{field}`: {message[0].lower()}{message[1:]}, got {first['input']!r}."
+    field = f"`{first['loc'][0]}`: " if first["loc"] else ""
+    got = "" if first["type"] == "missing" else f", got {first['input']!r}"
+    return f"{field}{first['msg'][0].lower()}{first['msg'][1:]}{got}."
 
 
 def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:

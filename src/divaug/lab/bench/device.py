@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import torch
 
-from divaug.lab.train.hardware import Hardware
+from divaug.lab.train.device import Hardware
 
 __all__ = [
     "WARM_UP",

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from divaug.lab.checkout import commit, commit_of, processor, shortened
-from divaug.lab.train.files import replace_text
+from divaug.lab.train.folder import replace_text
 
 __all__ = [
     "environment",

@@ -28,15 +28,13 @@ from divaug.lab.bench.harness import place
 from divaug.lab.datasets import Dataset
 from divaug.lab.recipes import Recipe
 from divaug.lab.tables import Table
-from divaug.lab.train.assembly import Parts, assemble
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.environment import environment
-from divaug.lab.train.feeds import Batch, Inputs
-from divaug.lab.train.graphs import run_of
-from divaug.lab.train.hardware import Hardware, fast_settings
-from divaug.lab.train.mixture import MixedBatch, Role
-from divaug.lab.train.semi_step import SemiStep
-from divaug.lab.train.step import Step, TrainingStep
+from divaug.lab.train.batches import Batch, Inputs
+from divaug.lab.train.build import Parts, assemble
+from divaug.lab.train.device import Hardware, fast_settings
+from divaug.lab.train.folder import environment
+from divaug.lab.train.processes import Processes
+from divaug.lab.train.semi import MixedBatch, Role, SemiStep
+from divaug.lab.train.step import Step, TrainingStep, run_of
 from divaug.objectives import OBJECTIVES
 
 __all__ = [

@@ -22,9 +22,8 @@ def evaluate(run: RunFolder, data: RunData = None, device: Device = None) -> Non
     """Evaluate a run's last checkpoint, or the checkpoint given, on the whole test set."""
     from divaug.lab.train import Hardware
     from divaug.lab.train import evaluate as score
-    from divaug.lab.train.assembly import set_to_test
-    from divaug.lab.train.distributed import Processes
-    from divaug.lab.train.opening import open_run
+    from divaug.lab.train.batches import parts_in_order
+    from divaug.lab.train.run import open_run
 
     opened = open_run(run)
     for note in opened.notes:
@@ -34,7 +33,8 @@ def evaluate(run: RunFolder, data: RunData = None, device: Device = None) -> Non
     found = opened.data(data, say=say)
     network = opened.network(found, hardware)
     default = opened.default(found)
-    scores = score(network, set_to_test(recipe, found, hardware, Processes()), default, hardware)
+    _, test = parts_in_order(found, hardware.device, num_workers=recipe.num_workers)
+    scores = score(network, test, default, hardware)
     typer.echo(
         f"{opened.path}: test accuracy {scores.accuracy:.2%}  test loss {scores.loss:.4f}  "
         f"({scores.images:,} images)"
@@ -76,7 +76,7 @@ def measure(
 
 
 def _write(path: Path | None, content: object) -> None:
-    from divaug.lab.train.files import replace_text
+    from divaug.lab.train.folder import replace_text
 
     if path is not None:
         replace_text(path, text.dumps(content, indent=1) + "\n")
@@ -145,7 +145,7 @@ def _examine(
     run: Path, data: Path | None, images: int, results: Path | None, device: str | None
 ) -> "Examination":
     from divaug.lab.examine import examine_run
-    from divaug.lab.train.opening import open_run
+    from divaug.lab.train.run import open_run
 
     if results is None:
         return examine_run(run, data=data, images=images, device=device, say=say)
@@ -181,8 +181,7 @@ def _candidates(found: "Examination") -> Table:
 
 
 def _choices(found: "Examination") -> Table:
-    from divaug.lab.choices import SETTLED
-    from divaug.lab.ways import JUDGE
+    from divaug.lab.examine import JUDGE, SETTLED
 
     rows = tuple(
         (

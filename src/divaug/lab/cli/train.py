@@ -83,9 +83,9 @@ def train(
         raise ValueError("--out is missing: give the folder that the run is written into.")
     from divaug.lab import datasets, recipes
     from divaug.lab.train import train as run
-    from divaug.lab.train.distributed import wanted
-    from divaug.lab.train.interruption import exit_code
-    from divaug.lab.train.places import is_empty
+    from divaug.lab.train.folder import is_empty
+    from divaug.lab.train.loop import exit_code
+    from divaug.lab.train.processes import wanted
 
     given = {"objective": objective, "seed": seed, "labels": labels}
     texts = [f"{name}={value}" for name, value in given.items() if value is not None]
@@ -124,7 +124,7 @@ def train(
 def _chosen(name: str | None, objective: str | None, out: Path, *, goes_on: bool) -> "Recipe":
     """The recipe of a name, else of the run that goes on, else the one an objective stands for."""
     from divaug.lab import recipes
-    from divaug.lab.train.runs import read_recipe
+    from divaug.lab.train.folder import read_recipe
 
     if name:
         return recipes.recipe(name)
@@ -142,7 +142,7 @@ def _continuation(
 
     Processes are taken to be on one machine.
     """
-    from divaug.lab.train.distributed import wanted
+    from divaug.lab.train.processes import wanted
 
     count = wanted().count
     launcher = ["torchrun", "--nproc-per-node", str(count), "-m"] if count > 1 else []
@@ -169,7 +169,7 @@ def demo(
     from divaug.lab.figures.canvas import save_picture
     from divaug.lab.figures.magnitudes import draw_magnitudes
     from divaug.lab.figures.scene import scene
-    from divaug.lab.train.places import check_place
+    from divaug.lab.train.folder import check_place
 
     plan(changes or ())  # a change that is refused must leave nothing behind
     check_place(out)

@@ -15,9 +15,9 @@ from divaug.default_augmentation import plain
 from divaug.lab.datasets import Dataset
 from divaug.lab.figures.canvas import INK, PAPER, SOFT, Page, fit_square
 from divaug.lab.methods import RULES
-from divaug.lab.train.assembly import STREAMED_SIZE
-from divaug.lab.train.hardware import Hardware
-from divaug.lab.train.opening import open_run
+from divaug.lab.train.batches import STREAMED_SIZE
+from divaug.lab.train.device import Hardware
+from divaug.lab.train.run import open_run
 from divaug.policies import Uniform
 
 __all__ = [
@@ -111,7 +111,7 @@ def run_network(folder: Path, data: Path | None = None) -> Network:
     """
     opened = open_run(folder)
     found = opened.data(data, download=False)
-    opened.refuse_other(found)
+    opened.trained_on.refuse_other(found, "use a network of this data")
     default = opened.default(found)
     seen = (STREAMED_SIZE,) * 2
     if isinstance(found, Dataset):

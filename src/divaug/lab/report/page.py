@@ -15,11 +15,11 @@ from divaug.lab.figures.candidates import Chosen, draw_candidates
 from divaug.lab.report.runs import RunRecord, labels_of, read_runs
 from divaug.lab.report.tables import csv_table, provenance_table, runs_table, seeds_table
 from divaug.lab.tables import Table
-from divaug.lab.train.assembly import build_augmenter
-from divaug.lab.train.files import replace_text, writing
-from divaug.lab.train.hardware import Hardware
-from divaug.lab.train.opening import open_run
-from divaug.lab.train.ordered import first_images, parts_in_order
+from divaug.lab.train.batches import first_images, parts_in_order
+from divaug.lab.train.build import build_augmenter
+from divaug.lab.train.device import Hardware
+from divaug.lab.train.folder import replace_text, writing
+from divaug.lab.train.run import open_run
 
 __all__ = ["Candidates", "choose_candidates", "write_report"]
 

@@ -10,11 +10,9 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from divaug.lab.recipes import Recipe
-from divaug.lab.train.metrics import read_metrics
-from divaug.lab.train.progress import counted
-from divaug.lab.train.provenance import DataRecord, read_data_record
-from divaug.lab.train.runs import read_recipe
-from divaug.lab.train.splits import SPLIT, Split
+from divaug.lab.train.console import counted
+from divaug.lab.train.data import SPLIT, DataRecord, Split, read_data_record
+from divaug.lab.train.folder import read_metrics, read_recipe
 
 __all__ = ["Points", "RunRecord", "labels_of", "read_run", "read_runs"]
 

@@ -28,16 +28,14 @@ from divaug.lab.reproduce.work import (
 from divaug.lab.results.methods import SCORERS
 from divaug.lab.results.places import portable, setting_of
 from divaug.lab.results.records import Examination, Measurement, read_records, save
-from divaug.lab.train import checkpoints, train
-from divaug.lab.train.checkpoint_states import MODEL, read_state
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.environment import environment
-from divaug.lab.train.hardware import Hardware
-from divaug.lab.train.metrics import read_epochs
-from divaug.lab.train.opening import Opened, open_run
-from divaug.lab.train.progress import counted
-from divaug.lab.train.provenance import read_data_record, refuse_other
-from divaug.lab.train.runs import read_recipe
+from divaug.lab.train import checkpoint, train
+from divaug.lab.train.checkpoint import MODEL, read_state
+from divaug.lab.train.console import counted
+from divaug.lab.train.data import read_data_record
+from divaug.lab.train.device import Hardware
+from divaug.lab.train.folder import environment, read_epochs, read_recipe
+from divaug.lab.train.processes import Processes
+from divaug.lab.train.run import Opened, open_run
 
 __all__ = [
     "MOST_IMAGES", "Job", "Store", "examination", "examining", "measuring", "read_store",
@@ -211,12 +209,13 @@ def _record(recipe: Recipe, work: Work, shelf: Shelf) -> None:
 def _refuse_other(recipe: Recipe, work: Work, shelf: Shelf) -> None:
     """Refuse data that the run in its folder, where there is one, was not trained on."""
     own, data = read_data_record(run_folder(recipe, work)), shelf.get(recipe)[0]
-    refuse_other(own, recipe, data, f"another folder of runs (--runs) than {work.runs}")
+    if own is not None:
+        own.refuse_other(data, f"another folder of runs (--runs) than {work.runs}")
 
 
 def _trim(folder: Path, kept: int) -> None:
     """Keep the newest checkpoints alone, so that a folder of runs is small enough to move."""
-    found = checkpoints.find(folder / "checkpoints")
+    found = checkpoint.find(folder / "checkpoints")
     for old in found[: len(found) - kept]:
         shutil.rmtree(old)
 
@@ -228,7 +227,7 @@ def _provide_network(recipe: Recipe, work: Work, shelf: Shelf) -> End:
     ended = epochs_trained(folder) == recipe.epochs
     if ended:
         # An older checkpoint will not do: what is scored by it would pass for the last one's.
-        newest, _ = checkpoints.load_latest(folder / "checkpoints")
+        newest, _ = checkpoint.load_latest(folder / "checkpoints")
         if newest is not None and epochs_trained(folder, newest.step) == recipe.epochs:
             return End.FINISHED
     recorded = options.run_hash(recipe) in read_store(work.results)
@@ -252,7 +251,7 @@ def _measure(scorer: Recipe, augmenter: str, mark: str, work: Work, shelf: Shelf
     place = _place(work.device, scorer.precision)
     views = scorer.num_selected
     found = measure_run(folder, [augmenter], data=data, views=views, device=work.device)
-    state = read_state(checkpoints.find(folder / "checkpoints")[-1])
+    state = read_state(checkpoint.find(folder / "checkpoints")[-1])
     content = {
         "hash": mark,
         **options.about(scorer),
@@ -262,7 +261,7 @@ def _measure(scorer: Recipe, augmenter: str, mark: str, work: Work, shelf: Shelf
         "environment": place,
         "network": {
             "accuracy": read_epochs(folder)[-1]["test_accuracy"],
-            "weights": state["sha256"][MODEL][:16],
+            "weights": state.sha256[MODEL][:16],
             "starts": read_starts(folder),
         },
     }
@@ -301,7 +300,7 @@ def examination(
         device: None for a GPU where there is one.
         say: called with a line of text for what happens.
     """
-    opened.refuse_other(data)
+    opened.trained_on.refuse_other(data, "do without a record")
     place = _place(device, "float32")
     values = examine_run(opened, data=data, images=images, device=device, say=say)
     epochs = epochs_trained(opened.path.resolve().parent.parent, opened.checkpoint.step)

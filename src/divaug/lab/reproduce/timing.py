@@ -18,11 +18,11 @@ from divaug.lab.reproduce.options import about, cost_hash
 from divaug.lab.results.frame import TRAIN_IMAGES
 from divaug.lab.results.places import machine_of, portable, setting_of
 from divaug.lab.results.records import Cost
-from divaug.lab.train.assembly import assemble
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.environment import environment
-from divaug.lab.train.graphs import run_of
-from divaug.lab.train.hardware import Hardware, fast_settings
+from divaug.lab.train.build import assemble
+from divaug.lab.train.device import Hardware, fast_settings
+from divaug.lab.train.folder import environment
+from divaug.lab.train.processes import Processes
+from divaug.lab.train.step import run_of
 
 __all__ = ["new_batch", "this_machine", "this_setting", "tidy", "time_step"]
 

@@ -16,12 +16,10 @@ from divaug.lab.reproduce.options import about, run_hash, split_mark
 from divaug.lab.results.methods import ROTATIONS, RULES
 from divaug.lab.results.places import portable
 from divaug.lab.results.records import FewLabels, Run, write_text
-from divaug.lab.train.data import load_data
-from divaug.lab.train.hardware import choose_device
-from divaug.lab.train.metrics import read_epochs
-from divaug.lab.train.progress import Silent, counted
-from divaug.lab.train.runs import read_recipe
-from divaug.lab.train.splits import SPLIT, Split
+from divaug.lab.train.console import Silent, counted
+from divaug.lab.train.data import SPLIT, Split, load_data
+from divaug.lab.train.device import choose_device
+from divaug.lab.train.folder import read_epochs, read_recipe
 
 __all__ = ["End", "Shelf", "Watch", "Work", "condense", "note_neighbours", "read_starts"]
 

@@ -1,20 +1,51 @@
-"""The dataset of a recipe and its default augmentation."""
+"""The data of a run: loading it, the record of it, and the split into labelled and unlabelled."""
 
-import zipfile
+import hashlib
+import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from divaug.default_augmentation import DefaultAugmentation, imagenet
 from divaug.lab import datasets
-from divaug.lab.datasets import DATASETS, DataIdentity, Dataset, ImageFiles, plain_name
-from divaug.lab.recipes import Recipe
+from divaug.lab.datasets import (
+    DATASETS,
+    DataIdentity,
+    Dataset,
+    ImageFiles,
+    balanced_indices,
+    identify,
+    plain_name,
+)
+from divaug.lab.recipes import Recipe, explain
 
-__all__ = ["default_of", "describe", "first_of", "load_data", "place_of", "unlabelled_images"]
+__all__ = [
+    "DATA",
+    "SPLIT",
+    "DataRecord",
+    "Split",
+    "choose_split",
+    "default_of",
+    "describe",
+    "draw_split",
+    "fingerprint",
+    "first_of",
+    "load_data",
+    "load_recorded",
+    "read_data_record",
+    "record_of",
+    "unlabelled_images",
+]
+
+#: Files in a run's folder.
+DATA, SPLIT = "data.json", "split.json"
 
 
 def load_data(
@@ -27,7 +58,7 @@ def load_data(
     """Load the dataset of a recipe, or another one in its place.
 
     Args:
-        recipe: the recipe; names the dataset and the part of it.
+        recipe: names the dataset and the part of it.
         data: a file to read instead (`.npz`), with as many classes as the recipe's dataset where
             that is a named one; a folder of images, class = folder; or the folder that named
             datasets lie in. None for the usual place.
@@ -82,13 +113,6 @@ def _check_classes(recipe: Recipe, found: Dataset, where: Path) -> None:
         )
 
 
-def place_of(recipe: Recipe, data: str | Path | None = None) -> str | None:
-    """Return the absolute path that `load_data` reads; None for a named dataset's usual place."""
-    if data is None and plain_name(recipe.dataset) in DATASETS:
-        return None
-    return str(Path(recipe.dataset if data is None else data).absolute())
-
-
 def describe(recipe: Recipe, data: Dataset | ImageFiles, identity: DataIdentity) -> str:
     """Describe in a sentence for the log the data, and the part that is held out."""
     text = f"data {identity}"
@@ -99,11 +123,10 @@ def describe(recipe: Recipe, data: Dataset | ImageFiles, identity: DataIdentity)
                 f"(test_fraction), drawn by seed {recipe.seed}"
             )
         text += f"; classes {first_of(data.class_names)}"
-    name = plain_name(recipe.dataset)
-    own = name if name in DATASETS else Path(name).absolute().name.removesuffix(".npz")
-    if plain_name(data.name.removesuffix(".npz")) == plain_name(own):
+    name = Path(recipe.dataset).name.removesuffix(".npz")
+    if plain_name(data.name.removesuffix(".npz")) == plain_name(name):
         return text
-    return f"{text}; in place of the recipe's {name}"
+    return f"{text}; in place of the recipe's {recipe.dataset}"
 
 
 def first_of(names: Sequence[str], count: int = 5) -> str:
@@ -133,29 +156,258 @@ def unlabelled_images(given: Tensor | Dataset | str | Path | None) -> Tensor | N
     """Return the unlabelled images that a user gives: an array, or a dataset's training images.
 
     Raises:
-        TypeError: something else than these or the path of a file.
-        ValueError: a file that does not hold uint8 images.
+        ValueError: a file that holds no images.
     """
     if given is None or isinstance(given, Tensor):
         return given
     if isinstance(given, Dataset):
         return given.train_images
-    if not isinstance(given, str | Path):
-        raise TypeError(
-            "`unlabelled` must be a uint8 tensor [U,C,H,W], a dataset or the path of a file, got "
-            f"{type(given).__name__}; convert an array with torch.from_numpy."
-        )
     path = Path(given)
     if path.suffix != ".npy":
         return datasets.npz(path).train_images
     try:
-        with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        return torch.from_numpy(np.load(path, allow_pickle=False))
+    except (ValueError, EOFError) as error:
         raise ValueError(f"{path} must be an .npy file of images, got an error: {error}") from error
-    if getattr(found, "dtype", None) != np.uint8:
+
+
+@dataclass(frozen=True)
+class DataRecord:
+    """The data of a run, as its folder keeps it.
+
+    Args:
+        identity: name, sizes, number of classes and fingerprint.
+        path: absolute path that it was read from; None for the usual place of a named dataset, and
+            for tensors.
+        mean: mean that images are normalised with, of each channel.
+        std: standard deviation of each channel.
+        class_names: one name for each class, in the order of the labels.
+        held_out: share of each class that a seed put aside for testing; 0 where the data has a
+            test part of its own.
+    """
+
+    identity: DataIdentity
+    path: str | None
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    class_names: tuple[str, ...]
+    held_out: float
+
+    def __str__(self) -> str:
+        """Format for messages."""
+        return f"{self.identity} at {self.path}" if self.path else str(self.identity)
+
+    def to_json(self) -> str:
+        """Return the text of the run's `data.json`."""
+        content = asdict(self)
+        return json.dumps({**content.pop("identity"), **content}, indent=1) + "\n"
+
+    def is_same(self, other: "DataRecord") -> bool:
+        """Compare the content, wherever it lies."""
+        return self.identity.fingerprint == other.identity.fingerprint
+
+    def refuse_other(self, data: Dataset | ImageFiles, remedy: str) -> None:
+        """Refuse data that the run was not trained on.
+
+        Args:
+            data: data that something of the run is to be recorded with.
+            remedy: alternative that ends the error's sentence.
+
+        Raises:
+            ValueError: it is other data.
+        """
+        now = record_of(data)
+        if not self.is_same(now):
+            raise ValueError(
+                f"the run was trained on {self}, and a record of it cannot be made with {now}; "
+                f"give the same data (--data), or {remedy}."
+            )
+
+    def existing_path(self) -> str | None:
+        """Return the path to read the data from again.
+
+        Raises:
+            FileNotFoundError: it was moved.
+        """
+        if self.path is not None and not Path(self.path).exists():
+            raise FileNotFoundError(
+                f"the run was trained on {self.identity}, and {self.path} does not exist any more; "
+                "say where the data is now with --data."
+            )
+        return self.path
+
+
+def read_data_record(folder: Path) -> DataRecord | None:
+    """Read the record of a run's data; None if there is none yet.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    path = folder / DATA
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_bytes())
+        return TypeAdapter(DataRecord).validate_python({**content, "identity": content})
+    except (ValueError, TypeError) as error:
+        reason = explain(error) if isinstance(error, ValidationError) else error
+        raise ValueError(f"{path} is damaged: {reason}") from None
+
+
+def record_of(data: Dataset | ImageFiles, path: str | None = None) -> DataRecord:
+    """Make the record of a dataset that was read from a path."""
+    held_out = 0.0
+    if isinstance(data, ImageFiles):
+        held_out = data.held_out
+        path = path or (str(Path(data.root).absolute()) if data.root else None)
+    return DataRecord(identify(data), path, data.mean, data.std, data.class_names, held_out)
+
+
+def load_recorded(
+    recipe: Recipe,
+    data: str | Path | Dataset | ImageFiles | None,
+    *,
+    download: bool = True,
+    any_classes: bool = False,
+) -> tuple[Dataset | ImageFiles, DataRecord]:
+    """Load a dataset with `load_data`, unless it is one already, and make the record of it."""
+    if isinstance(data, Dataset | ImageFiles):
+        return data, record_of(data)
+    path = None
+    if data is not None or plain_name(recipe.dataset) not in DATASETS:
+        path = str(Path(recipe.dataset if data is None else data).absolute())
+    found = load_data(recipe, data, download=download, any_classes=any_classes)
+    return found, record_of(found, path)
+
+
+def _sorted_once(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(numbers)) != len(numbers):
+        raise ValueError("`labelled` must name every image once, and names one twice.")
+    return tuple(sorted(numbers))
+
+
+@dataclass(frozen=True)
+class Split:
+    """The indices of the training images whose labels may be read.
+
+    Args:
+        labelled: indices of training images, each once.
+        seed: seed that they were drawn with; None for a choice of your own.
+        unlabelled: fingerprint of the unlabelled images; None where they are the training images.
+
+    Example:
+        >>> Split((4, 0, 2)).labelled
+        (0, 2, 4)
+    """
+
+    labelled: Annotated[
+        tuple[Annotated[int, Field(ge=0, strict=True)], ...],
+        Field(min_length=1),
+        AfterValidator(_sorted_once),
+    ]
+    seed: int | None = None
+    unlabelled: str | None = None
+
+    def indices(self, device: torch.device) -> Tensor:
+        """Return the indices as a tensor."""
+        return torch.tensor(self.labelled, dtype=torch.int64, device=device)
+
+    def labels_of(self, data: Dataset) -> Tensor:
+        """Return the labels of the labelled images, the only ones that are ever read.
+
+        Raises:
+            ValueError: an image that the dataset does not have, or a class without labels.
+        """
+        if self.labelled[-1] >= len(data.train_labels):
+            raise ValueError(
+                f"the split names image {self.labelled[-1]}, and {data.name!r} has "
+                f"{len(data.train_labels)} training images; it belongs to another dataset."
+            )
+        labels = data.train_labels[self.indices(data.train_labels.device)]
+        counts = torch.bincount(labels, minlength=data.num_classes)
+        missing = [data.class_names[i] for i in range(data.num_classes) if not int(counts[i])]
+        if missing:
+            raise ValueError(
+                f"class {missing[0]!r} has no labelled image ({len(missing)} of "
+                f"{data.num_classes} classes have none); label at least one of each class."
+            )
+        return labels
+
+    def to_json(self) -> str:
+        """Return text that `read` turns back into an equal split."""
+        return json.dumps({"format": "divaug.split/1", **asdict(self)}) + "\n"
+
+    @staticmethod
+    def read(path: Path) -> "Split":
+        """Read a split from a file, such as a run's `split.json`.
+
+        Raises:
+            ValueError: the file is no split.
+        """
+        try:
+            return TypeAdapter(Split).validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise ValueError(f"{path} is no split: {explain(error)}") from None
+
+
+def draw_split(data: Dataset, num_labels: int, seed: int) -> Split:
+    """Draw the labelled images, balanced; they follow from the seed alone.
+
+    Args:
+        data: the dataset.
+        num_labels: number of images; 0 for all.
+        seed: seed of the draw.
+
+    Raises:
+        ValueError: fewer labels than classes, or more than there are.
+    """
+    images, classes = len(data.train_labels), data.num_classes
+    if not num_labels:
+        return Split(tuple(range(images)), seed)
+    if num_labels > images:
         raise ValueError(
-            f"{path} must hold uint8 images [U,C,H,W], got {getattr(found, 'dtype', 'an archive')};"
-            " convert floats in [0, 1] with (images * 255).round().astype(numpy.uint8)."
+            f"`labels` must not exceed the {images} training images of {data.name!r}, got "
+            f"{num_labels}; set fewer, or 0 for all."
         )
-    return torch.from_numpy(found)
+    if num_labels < classes:
+        raise ValueError(
+            f"`labels` must be at least {classes}, one for each class of {data.name!r}, got "
+            f"{num_labels}."
+        )
+    chosen = balanced_indices(data.train_labels, num_labels, classes, seed=seed)
+    return Split(tuple(chosen.tolist()), seed)
+
+
+def fingerprint(images: Tensor | None) -> str | None:
+    """Hash images to sixteen hexadecimal digits; None for None."""
+    if images is None:
+        return None
+    content = hashlib.sha256(repr(tuple(images.shape)).encode())
+    content.update(images.cpu().contiguous().numpy().tobytes())
+    return content.hexdigest()[:16]
+
+
+def choose_split(
+    folder: Path, given: Split | str | Path | None, unlabelled: Tensor | None = None
+) -> Split | None:
+    """Return the split of a run: the one in its folder if it is resumed, else the given one.
+
+    Raises:
+        ValueError: both are there and differ, or so do the unlabelled images, or a file is no
+            split.
+    """
+    wanted = given if given is None or isinstance(given, Split) else Split.read(Path(given))
+    if not (folder / SPLIT).is_file():
+        return wanted
+    known = Split.read(folder / SPLIT)
+    if wanted is not None and wanted.labelled != known.labelled:
+        raise ValueError(
+            f"the run in {folder} was started with another split; resume it without one, or write "
+            "to another folder."
+        )
+    if known.unlabelled != fingerprint(unlabelled):
+        raise ValueError(
+            f"the run in {folder} was started with other unlabelled images; give it the same ones "
+            "(--unlabelled), or write to another folder."
+        )
+    return known

@@ -1,12 +1,10 @@
-"""Telling people how a run goes: bars on a terminal, plain lines anywhere else."""
+"""Progress of a run on the console: a bar on a terminal, plain lines anywhere else."""
 
-import importlib.util
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from divaug.lab.recipes import RECIPES, Recipe
-from divaug.lab.train.distributed import Processes
-from divaug.lab.train.meters import Averages
+from divaug.lab.train.processes import Processes
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -14,52 +12,33 @@ if TYPE_CHECKING:
 __all__ = ["Bars", "Lines", "Reporter", "Silent", "counted", "reporter_for"]
 
 
-class Reporter(Protocol):
-    """What the loop tells."""
+class Reporter:
+    """The silent reporter, and the base of all others: the loop calls its methods."""
 
     def start(self, recipe: Recipe, steps: int, step: int) -> None:
-        """A run of a recipe, with so many steps an epoch, begins at a step."""
+        """Begin a run of a recipe, with so many steps an epoch, at a step."""
 
     def advance(self) -> None:
-        """A step was launched."""
+        """Count a step that was launched."""
 
-    def interval(self, averages: Averages, images_per_second: float) -> None:
-        """A logged interval is over."""
-
-    def epoch(self, line: dict[str, Any]) -> None:
-        """An epoch is over; `line` is what the record says of it."""
-
-    def note(self, text: str) -> None:
-        """Something to know."""
-
-    def close(self) -> None:
-        """The run is over."""
-
-
-class Silent:
-    """Says nothing: for libraries, and for all processes but the first."""
-
-    def start(self, recipe: Recipe, steps: int, step: int) -> None:
-        """Nothing."""
-
-    def advance(self) -> None:
-        """Nothing."""
-
-    def interval(self, averages: Averages, images_per_second: float) -> None:
-        """Nothing."""
+    def interval(self, means: dict[str, float], images_per_second: float) -> None:
+        """Report a logged interval."""
 
     def epoch(self, line: dict[str, Any]) -> None:
-        """Nothing."""
+        """Report an epoch by its line of the record."""
 
     def note(self, text: str) -> None:
-        """Nothing."""
+        """Report a sentence."""
 
     def close(self) -> None:
-        """Nothing."""
+        """End the report."""
+
+
+Silent = Reporter
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things.
+    """Write a number of things.
 
     Example:
         >>> counted(1, "epoch"), counted(1200, "step")
@@ -69,7 +48,6 @@ def counted(number: int, noun: str) -> str:
 
 
 def _plan(recipe: Recipe, steps: int, step: int) -> str:
-    """What is trained, shortly: the run's `recipe.json` has every field."""
     known = RECIPES.get(recipe.name)
     changes = known.differences(recipe) if known else {}
     changed = ", ".join(f"{name}={new}" for name, (_, new) in changes.items())
@@ -95,42 +73,50 @@ def _sentence(line: dict[str, Any], epochs: int) -> str:
     return "  ".join(parts)
 
 
-class Lines(Silent):
+class Lines(Reporter):
     """A line of text for each epoch."""
 
     def __init__(self) -> None:
         self._epochs = 0
 
     def start(self, recipe: Recipe, steps: int, step: int) -> None:
-        """Say what there is to do."""
+        """Print the plan."""
         self._epochs = recipe.epochs
         self.note(_plan(recipe, steps, step))
 
     def epoch(self, line: dict[str, Any]) -> None:
-        """Say what came out."""
+        """Print the epoch's line."""
         self.note(_sentence(line, self._epochs))
 
     def note(self, text: str) -> None:
-        """Say it."""
+        """Print a sentence."""
         print(text, flush=True)
 
 
-class Bars(Silent):
-    """A bar with speed, loss, accuracy, diversity and the time left."""
+class Bars(Lines):
+    """A bar with speed, loss, accuracy and the time left; lines above it."""
 
     def __init__(self) -> None:
-        from divaug.lab.train.bars import progress
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        self._bar = progress()
+        super().__init__()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.percentage:.0f}%"),
+            TextColumn("{task.fields[numbers]}"),
+            TimeRemainingColumn(),
+            expand=True,
+        )
         self._task: TaskID | None = None
-        self._epochs, self._steps, self._step = 0, 1, 0
+        self._steps = self._step = 1
 
     def start(self, recipe: Recipe, steps: int, step: int) -> None:
-        """Say what there is to do and draw the bar."""
-        self._epochs, self._steps, self._step = recipe.epochs, steps, step
+        """Print the plan and draw the bar."""
+        super().start(recipe, steps, step)
+        self._steps, self._step = steps, step
         total = recipe.epochs * steps
-        self.note(_plan(recipe, steps, step))
-        self._task = self._bar.add_task("training", total=total, completed=step, told=())
+        self._task = self._bar.add_task("training", total=total, completed=step, numbers="")
         self._bar.start()
 
     def advance(self) -> None:
@@ -140,36 +126,26 @@ class Bars(Silent):
         epoch = min((self._step - 1) // self._steps + 1, self._epochs)
         self._bar.update(self._task, advance=1, description=f"epoch {epoch}/{self._epochs}")
 
-    def interval(self, averages: Averages, images_per_second: float) -> None:
-        """Renew the numbers."""
+    def interval(self, means: dict[str, float], images_per_second: float) -> None:
+        """Update the numbers."""
         assert self._task is not None
-        told = (
-            f"{images_per_second:,.0f} images/s",
-            f"loss {averages.loss:.4f}",
-            f"accuracy {averages.accuracy:.1%}",
-            f"diversity {averages.diversity:.3f}",
+        numbers = (
+            f"{images_per_second:,.0f} images/s  loss {means['loss']:.4f}  "
+            f"accuracy {means['accuracy']:.1%}"
         )
-        self._bar.update(self._task, told=told)
-
-    def epoch(self, line: dict[str, Any]) -> None:
-        """Leave a line above the bar."""
-        self.note(_sentence(line, self._epochs))
+        self._bar.update(self._task, numbers=numbers)
 
     def note(self, text: str) -> None:
-        """Leave a line above the bar."""
+        """Print a sentence above the bar."""
         self._bar.console.print(text, markup=False, highlight=False)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._bar.stop()
 
 
 def reporter_for(processes: Processes) -> Reporter:
-    """Bars on a terminal, lines elsewhere, silence in all processes but the first.
-
-    Without rich, which draws the bars, lines have to do on a terminal too.
-    """
+    """Choose a bar on a terminal, lines elsewhere, silence in all processes but the first."""
     if not processes.first:
-        return Silent()
-    drawn = sys.stdout.isatty() and importlib.util.find_spec("rich") is not None
-    return Bars() if drawn else Lines()
+        return Reporter()
+    return Bars() if sys.stdout.isatty() else Lines()

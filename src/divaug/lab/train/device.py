@@ -1,4 +1,4 @@
-"""Which device, which precision, and the settings of torch that a run wants."""
+"""Device, precision and the settings of torch for a run."""
 
 import os
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ __all__ = ["Hardware", "choose_device", "fast_settings", "workers"]
 
 @dataclass(frozen=True)
 class Hardware:
-    """Where and in which precision the network runs.
+    """Device and precision that a network runs in.
 
     Args:
-        device: of all tensors.
-        dtype: of the network's arithmetic: float32 or bfloat16.
+        device: device of all tensors.
+        dtype: precision of the network: float32 or bfloat16.
         compiled: whether the network is compiled.
         graphed: whether the whole step is replayed as one CUDA graph.
     """
@@ -30,11 +30,11 @@ class Hardware:
     def choose(
         device: str | torch.device | None, precision: str = "auto", *, eager: bool = False
     ) -> "Hardware":
-        """The fastest way to run on a device.
+        """Choose the fastest way to run on a device.
 
         Args:
-            device: "cpu", "cuda", "cuda:1"; None for a GPU where there is one.
-            precision: of a recipe.
+            device: "cpu", "cuda", "cuda:1"; None for a GPU if there is one.
+            precision: "auto", "float32" or "bfloat16", as in a recipe.
             eager: whether to do without compilation and graphs.
         """
         where = choose_device(device)
@@ -50,7 +50,7 @@ class Hardware:
         return self.device.type == "cuda"
 
     def autocast(self) -> AbstractContextManager[object]:
-        """The context that the network runs in.
+        """Return the context that the network runs in.
 
         The cache of cast weights is off: a graph may not hold it, and weights that scoring cast
         without gradients would be found again by the training pass.
@@ -64,35 +64,30 @@ class Hardware:
 
 
 def choose_device(device: str | torch.device | None) -> torch.device:
-    """A device that exists.
+    """Return a device that exists; the GPU, if there is one, for None.
 
     Raises:
-        ValueError: no such device, or no GPU where one was asked for.
+        ValueError: no such device, or fewer GPUs.
     """
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         found = torch.device(device)
     except RuntimeError:
-        raise ValueError(f'`device` must be "cpu", "cuda" or "cuda:N", got {device!r}.') from None
-    if found.type == "cuda":
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if (found.index or 0) >= count:
-            raise ValueError(
-                f'`device` asks for {str(found)!r}, and torch sees {count} GPUs here; use "cpu", '
-                "or install a torch that fits your driver."
-            )
-    elif found.type != "cpu":
-        raise ValueError(f'`device` must be "cpu", "cuda" or "cuda:N", got {device!r}.')
+        found = None
+    if found is None or found.type not in ("cpu", "cuda"):
+        raise ValueError(f'`device` must be "cpu", "cuda" or "cuda:N", got {str(device)!r}.')
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if found.type == "cuda" and (found.index or 0) >= count:
+        raise ValueError(
+            f"`device` must be one of the {count} GPUs that torch sees, got {str(found)!r}; use "
+            '"cpu", or install a torch that fits your driver.'
+        )
     return found
 
 
 def workers(wanted: int) -> int:
-    """Processes that decode: as many as wanted, at most one for each core that we may use.
-
-    More of them would only get in each other's way, and torch warns of them. What is decoded does
-    not depend on their number.
-    """
+    """Return the number of decoding processes: as many as wanted, at most one for each core."""
     if hasattr(os, "sched_getaffinity"):
         return min(wanted, len(os.sched_getaffinity(0)))
     return min(wanted, os.cpu_count() or 1)
@@ -100,7 +95,7 @@ def workers(wanted: int) -> int:
 
 @contextmanager
 def fast_settings(hardware: Hardware) -> Iterator[None]:
-    """On a GPU: that one is the current one, TF32, searched algorithms; afterwards all as it was.
+    """On a GPU, make it the current one and allow TF32 and cuDNN's search, for the block.
 
     Streams and kernels of Triton go to the current GPU, whatever the device of their tensors.
     """
