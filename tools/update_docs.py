@@ -70,6 +70,7 @@ def _part_of(
     table: Table, columns: tuple[str, ...], wanted: tuple[str, str] | None = None
 ) -> Table:
     """Return some columns, and the lines with a text in a column; all lines if none has it."""
+    columns = tuple(column for column in columns if column in table.columns)
     lines = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     rows = [line for line in lines if wanted is None or line[wanted[0]] == wanted[1]]
     return Table(
