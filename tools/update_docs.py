@@ -94,7 +94,7 @@ def _reproduced(name: str) -> str:
         small.to_markdown(),
         _verdicts(outcome),
         f"![{figure.alt}]({folder}/{figure.name}.svg)",
-        f"[All tables, notes and figures]({folder}/table.md)",
+        f"All tables, notes and figures: `results/{name}/table.md`.",
     ]
     return "\n\n".join(part for part in parts if part)
 
