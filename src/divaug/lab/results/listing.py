@@ -1,4 +1,4 @@
-"""The list of runs, with their places."""
+"""List of all runs with their places."""
 
 import pandas as pd
 
@@ -25,7 +25,7 @@ def _with_names(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def runs_table(runs: pd.DataFrame) -> Table:
-    """A row for each run, with its places."""
+    """Make a row for each run, with its places."""
     names = (
         "labels", "steps", "split", "accuracy", "loss", "seconds", "side_by_side", "machine",
         "precision", "versions", "commit", "hash", "command",
