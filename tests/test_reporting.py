@@ -365,7 +365,7 @@ def test_a_run_without_checkpoint_and_record_lacks_those_parts(copied, data, tmp
     write_report([copied], tmp_path / "page.html", data=data)
     page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "This run has no record of operations." in page.text
-    assert "there is no data.json in it" in page.text
+    assert "has no checkpoint to use: there is none" in page.text
     assert "No run has numbers for: Variance Diversity of the candidates." in page.text
     assert page.rows(0)[0]["VD kept"] == "—"
     assert set(page.rows(1)[0].values()) == {"1", "—", "run"}
