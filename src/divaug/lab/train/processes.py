@@ -15,15 +15,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-__all__ = [
-    "Processes",
-    "SharedBatchNorm",
-    "joined",
-    "share_buffers",
-    "share_statistics",
-    "wanted",
-]
-
 # Seconds for gloo's threads to let go of the last message, which they do after it has arrived, and
 # for which they need the interpreter. Before torch 2.14 a group that is destroyed meanwhile waits
 # for them without giving it up: for ever (https://github.com/pytorch/pytorch/issues/56297).
