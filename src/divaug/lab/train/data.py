@@ -44,12 +44,8 @@ def load_data(
         data: a file to read instead (`.npz`), with as many classes as the recipe's dataset where
             that is a named one; a folder of images, class = folder; or the folder that named
             datasets lie in. None for the usual place.
-        download: whether a named dataset that is missing may be downloaded.
-        any_classes: whether a file may have another number of classes.
-
-    Raises:
-        FileNotFoundError: there is nothing, and it cannot be downloaded.
-        ValueError: what is there is damaged, or has other classes than the recipe's dataset.
+        download: True to allow the download of a named dataset that is missing.
+        any_classes: True to allow a file with another number of classes.
     """
     where = Path(recipe.dataset if data is None else data)
     name = plain_name(recipe.dataset)

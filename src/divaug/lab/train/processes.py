@@ -46,14 +46,7 @@ class Processes:
         return self.count > 1
 
     def part_of(self, batch_size: int, field: str = "batch_size") -> slice:
-        """Return this process' consecutive part of a batch.
-
-        Args:
-            batch_size: number of images of all processes.
-            field: name of that number in a recipe.
-
-        Raises:
-            ValueError: the batch cannot be cut into equal parts.
+        """Return this process' consecutive part of a batch; `field` names it in a recipe.
 
         Example:
             >>> Processes(rank=1, count=4).part_of(128)
