@@ -25,7 +25,7 @@ from divaug._select import METHODS
 from divaug.lab.bench.device import WARM_UP, in_turns, milliseconds, stretches
 from divaug.lab.bench.expansion import STEP_SHAPES, verify
 from divaug.lab.bench.harness import place
-from divaug.lab.datasets import Dataset
+from divaug.lab.datasets import DATASETS, Dataset
 from divaug.lab.recipes import Recipe
 from divaug.lab.tables import Table
 from divaug.lab.train.batches import Batch, Inputs
@@ -55,34 +55,26 @@ KIND, SEMI_KIND = "step", "semi-step"
 #: The parts of a step by name, each as a function of nothing.
 Works: TypeAlias = dict[str, Callable[[], object]]
 
-# Dataset → channels, side, classes: what random images stand in for.
-_SHAPES = {
-    "cifar10": (3, 32, 10),
-    "cifar100": (3, 32, 100),
-    "svhn": (3, 32, 10),
-    "fashion_mnist_small": (1, 28, 10),
-}
+# Dataset → side of its images.
+_SIDES = {"cifar10": 32, "cifar100": 32, "svhn": 32, "fashion_mnist_small": 28}
 
 
 def random_data(recipe: Recipe, num_images: int = 10_000) -> Dataset:
-    """A dataset of noise in the shape of a recipe's.
-
-    Raises:
-        ValueError: the dataset is not in memory, or unknown.
-    """
-    if recipe.dataset not in _SHAPES:
+    """Make a dataset of noise in the shape of a recipe's, which must be in memory."""
+    if recipe.dataset not in _SIDES:
+        known = ", ".join(_SIDES)
         raise ValueError(
-            f"there are no random images for {recipe.dataset!r}; pass `data`, or one of "
-            f"{', '.join(_SHAPES)}."
+            f"there are no random images for {recipe.dataset!r}; pass `data`, or one of {known}."
         )
-    channels, side, classes = _SHAPES[recipe.dataset]
+    facts, side = DATASETS[recipe.dataset], _SIDES[recipe.dataset]
     generator = torch.Generator().manual_seed(0)
-    shape = (num_images, channels, side, side)
+    shape = (num_images, len(facts.statistics.mean), side, side)
     images = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
-    labels = torch.arange(num_images) % classes
-    names = tuple(str(i) for i in range(classes))
-    mean, std = (0.5,) * channels, (0.25,) * channels
-    return Dataset("random", images, labels, images[:1], labels[:1], classes, names, mean, std)
+    labels = torch.arange(num_images) % facts.num_classes
+    names = tuple(map(str, range(facts.num_classes)))
+    mean, std = facts.statistics.mean, facts.statistics.std
+    test = (images[:1], labels[:1])
+    return Dataset("random", images, labels, *test, facts.num_classes, names, mean, std)
 
 
 @dataclass(frozen=True)
