@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from divaug.lab.results.columns import Column, number, percent, summary, table
+from divaug.lab.results.columns import Column, count, number, percent, summary, table
 from divaug.lab.results.figures import Point, scatter
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import method
@@ -93,9 +93,9 @@ _SPACES_NOTE = (
 _TRAINING = (
     Column("space", "space"),
     percent("chance", "random, %"),
-    number("chance_runs", "n"),
+    count("chance_runs", "n", "chance"),
     percent("choice", "DivAug (k-means++), %"),
-    number("choice_runs", "n"),
+    count("choice_runs", "n", "choice"),
     *lead_columns("DivAug's lead over random"),
 )
 _TRAINING_NOTE = (
@@ -206,14 +206,11 @@ def _training(row: str, spaces: dict[str, View]) -> Table:
     """DivAug against a random choice where both train with candidates from each space."""
     rows = []
     for space, view in spaces.items():
-        chance, choice = (view.mean(row, name) for name in ("random", "divaug"))
         rows.append(
             {
                 "space": space,
-                "chance": chance,
-                "chance_runs": chance.n if chance else 0,
-                "choice": choice,
-                "choice_runs": choice.n if choice else 0,
+                "chance": view.mean(row, "random"),
+                "choice": view.mean(row, "divaug"),
                 **lead(view.difference(row, "divaug", "random")),
             }
         )
