@@ -35,7 +35,7 @@ _AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Measurement:
-    """How diverse an augmenter's images are to a network, and how far from the originals.
+    """The diversity of an augmenter's images for a network, and their distance from the originals.
 
     Args:
         views: augmented images for each original.
@@ -61,7 +61,7 @@ class Measurement:
 
 
 def measured_epochs(augmenter: str, epochs: int) -> tuple[int, ...]:
-    """The epochs at which an augmenter is measured: a schedule at ten, spread evenly over it.
+    """Return the epochs to measure an augmenter at: ten, evenly spread, for a schedule.
 
     Args:
         augmenter: its name.
@@ -97,7 +97,7 @@ def measure(
     Every method is measured on as many views of an image: one that makes fewer is called again.
 
     Args:
-        network: what is asked; it need not be the one that an augmenter follows.
+        network: the measuring network; it may differ from the one that an augmenter scores with.
         data: the diversities are over its training images, the affinity over its test images.
         make: makes the augmenter for a pool of originals.
         default: the default augmentation, whose normalisation clean images get.
@@ -145,7 +145,7 @@ def _views(
     epochs: Sequence[int],
     batch_size: int,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Originals, labels and the logits `[B,views,D]` of their augmented views, by batches."""
+    """Yield originals, labels and the logits `[B,views,D]` of their augmented views, by batches."""
     augment = make(part.pool)
     if views % augment.views:
         raise ValueError(
@@ -165,7 +165,7 @@ def _views(
 
 
 def _shared_out(part: Part, epochs: Sequence[int], batch_size: int) -> Iterator[tuple[Batch, int]]:
-    """Batches with the epoch they are augmented for: images have the epochs in turn.
+    """Yield batches with the epoch they are augmented for: images have the epochs in turn.
 
     In turn, as images may be sorted by class; so every epoch has its share of each.
     """
@@ -185,7 +185,7 @@ def _logits(network: nn.Module, images: Tensor, hardware: Hardware) -> Tensor:
 
 
 def _with_views(recipe: Recipe, name: str, views: int) -> Recipe:
-    """The run's recipe with another augmenter that makes so many views, or one at a time."""
+    """Return the run's recipe with another augmenter that makes so many views, or one at a time."""
     kept = views if views <= MAX_CANDIDATES else 1
     E = recipe.num_candidates
     found = replace(recipe, augmenter=name, num_selected=kept, num_candidates=max(E, kept))
@@ -220,7 +220,7 @@ def measure_run(
         views: augmented images for each original; None for as many as the run keeps, its S.
         images: size of a balanced part of the training images to measure on; 0 for all.
         device: where; None for a GPU where there is one.
-        say: told what happens, a line at a time.
+        say: called with each line of the log.
 
     Returns:
         Name → measurement.

@@ -67,7 +67,7 @@ class Table:
         return "\n".join([*head, line(self.columns), rule, *map(line, self.rows), *foot])
 
     def to_markdown(self) -> str:
-        """A Markdown table, its notes below it."""
+        """Return a Markdown table, its notes below it."""
         rule = tuple("--:" if i in self.numeric else "---" for i in range(len(self.columns)))
         safe = [tuple(map(_safe, row)) for row in self.rows]
         lines = ["| " + " | ".join(cells) + " |" for cells in (self.columns, rule, *safe)]
@@ -92,7 +92,7 @@ def _safe(text: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it.
+    """Format a time for people.
 
     Example:
         >>> duration(7.25), duration(75), duration(3 * 3600 + 120)
@@ -130,11 +130,11 @@ class Column:
     rare: bool = False
 
     def rarely(self) -> "Column":
-        """The same column, for people to see only where there is something to see."""
+        """Return the same column, for people to see only where there is something to see."""
         return replace(self, rare=True)
 
     def text(self, value: Any) -> str:
-        """A value as people read it."""
+        """Return a value as people read it."""
         if isinstance(value, str):
             return value  # also the reason why there is no number
         if _nothing(value):
@@ -142,7 +142,7 @@ class Column:
         return self.show.format(value) if isinstance(self.show, str) else self.show(value)
 
     def cells(self, value: Any) -> dict[str, Any]:
-        """Column of CSV → value, unrounded."""
+        """Return column of CSV → value, unrounded."""
         if not self.ends:
             return {self.key: "" if _nothing(value) else value}
         # A mean over nothing has no value, but a number of runs: none.

@@ -46,7 +46,7 @@ class Hardware:
 
     @property
     def channels_last(self) -> bool:
-        """Whether images and weights have their channels last: what GPUs like."""
+        """True if images and weights have their channels last, which is faster on GPUs."""
         return self.device.type == "cuda"
 
     def autocast(self) -> AbstractContextManager[object]:
