@@ -67,7 +67,7 @@ class Table:
         return "\n".join([*head, line(self.columns), rule, *map(line, self.rows), *foot])
 
     def to_markdown(self) -> str:
-        """Return a Markdown table, its notes below it."""
+        """A Markdown table, its notes below it."""
         rule = tuple("--:" if i in self.numeric else "---" for i in range(len(self.columns)))
         safe = [tuple(map(_safe, row)) for row in self.rows]
         lines = ["| " + " | ".join(cells) + " |" for cells in (self.columns, rule, *safe)]
@@ -92,7 +92,7 @@ def _safe(text: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a time for people.
+    """A time as people say it.
 
     Example:
         >>> duration(7.25), duration(75), duration(3 * 3600 + 120)
@@ -130,11 +130,11 @@ class Column:
     rare: bool = False
 
     def rarely(self) -> "Column":
-        """Return the same column, for people to see only where there is something to see."""
+        """The same column, for people to see only where there is something to see."""
         return replace(self, rare=True)
 
     def text(self, value: Any) -> str:
-        """Return a value as people read it."""
+        """A value as people read it."""
         if isinstance(value, str):
             return value  # also the reason why there is no number
         if _nothing(value):
@@ -142,7 +142,7 @@ class Column:
         return self.show.format(value) if isinstance(self.show, str) else self.show(value)
 
     def cells(self, value: Any) -> dict[str, Any]:
-        """Return column of CSV → value, unrounded."""
+        """Column of CSV → value, unrounded."""
         if not self.ends:
             return {self.key: "" if _nothing(value) else value}
         # A mean over nothing has no value, but a number of runs: none.

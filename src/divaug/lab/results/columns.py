@@ -19,7 +19,7 @@ def summary(
     sign: bool = False,
     missing: str = "—",
 ) -> Column:
-    """Return a column of means: mean ± deviation."""
+    """A column of means: mean ± deviation."""
 
     def show(found: Mean) -> str:
         return found.show(digits, factor, sign=sign)
@@ -28,30 +28,30 @@ def summary(
 
 
 def percent(key: str, name: str, missing: str = NOT_RUN) -> Column:
-    """Return a column of accuracies over seeds, in percent."""
+    """A column of accuracies over seeds, in percent."""
     return summary(key, name, 2, 100, missing=missing)
 
 
 def points(key: str, name: str, missing: str = "—") -> Column:
-    """Return a column of differences in accuracy over seeds, in points."""
+    """A column of differences in accuracy over seeds, in points."""
     return summary(key, name, 2, 100, sign=True, missing=missing)
 
 
 def spread(key: str, name: str, digits: int = 4, *, sign: bool = False) -> Column:
-    """Return a column of means as they are."""
+    """A column of means as they are."""
     return summary(key, name, digits, sign=sign, missing=NOT_RUN)
 
 
 def number(key: str, name: str, form: str = "{}", missing: str = "—") -> Column:
-    """Return a column of numbers."""
+    """A column of numbers."""
     return Column(key, name, form, missing, True)
 
 
 def interval(key: str, name: str) -> Column:
-    """Return a column of 95 % intervals of mean differences in accuracy, in points."""
+    """A column of 95 % intervals of mean differences in accuracy, in points."""
     return Column(key, name, Mean.interval, "—", True, ("low", "high"))
 
 
 def seconds(key: str, name: str, missing: str) -> Column:
-    """Return a column of mean times."""
+    """A column of mean times."""
     return Column(key, name, lambda found: duration(found.mean), missing, True, _ENDS)

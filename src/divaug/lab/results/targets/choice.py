@@ -1,4 +1,4 @@
-"""The choices of the rules of selection, scored by trained networks."""
+"""What the rules of selection keep, seen by trained networks: where a choice's gain goes."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ _NETWORK = (
 
 
 def _share(key: str, name: str, *, sign: bool = False) -> Column:
-    """Return a column of shares or changes over networks, in percent."""
+    """A column of shares or changes over networks, in percent."""
     return summary(key, name, 1, 100, sign=sign)
 
 
@@ -131,7 +131,7 @@ def _analyse(view: View, rows: list[str]) -> Outcome:
 def _over_networks(
     view: View, networks: list[Any], titles: dict[str, str], lines_of: _Lines
 ) -> list[dict[str, Any]]:
-    """Return lines about one network each, summed up over those that differ in the seed alone."""
+    """Lines about one network each, summed up over those that differ in the seed alone."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for one in networks:
         about = {
@@ -158,18 +158,18 @@ def _choices(values: Any, space: str) -> dict[tuple[str, str], Any]:
 
 
 def _own(values: Any) -> tuple[Any, dict[tuple[str, str], Any]]:
-    """Return the candidates of the run's own space and the choices among them."""
+    """The candidates of the run's own space, which comes first, and what was kept of them."""
     every = values["candidates"][0]
     return every, _choices(values, every["space"])
 
 
 def _ratio(above: float, below: float | None) -> float:
-    """Return a ratio; NaN to nothing, as of a network that is sure of every image."""
+    """A ratio; NaN to nothing, as of a network that is sure of every image."""
     return above / below if below else math.nan
 
 
 def _of_rules(values: Any, titles: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield a line for each rule, by the scores of the judge and at the run's own space."""
+    """A line for each rule, by the scores of the judge and at the run's own space."""
     every, choices = _own(values)
     chance = choices[_JUDGE, _CHANCE]
     for rule, title in titles.items():
@@ -186,7 +186,7 @@ def _of_rules(values: Any, titles: dict[str, str]) -> Iterator[dict[str, Any]]:
 
 
 def _of_scoring(values: Any, titles: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield a line for each other way of scoring and each rule that scores."""
+    """A line for each other way of scoring and each rule that scores, at the run's own space."""
     _, choices = _own(values)
     for way in dict.fromkeys(way for way, _ in choices if way != _JUDGE):
         for rule, title in titles.items():
@@ -203,7 +203,7 @@ def _of_scoring(values: Any, titles: dict[str, str]) -> Iterator[dict[str, Any]]
 
 
 def _of_spaces(values: Any, _titles: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield a line for each space, kept by the paper's rule and the scores of the judge."""
+    """A line for each space, kept by the paper's rule and the scores of the judge."""
     for every in values["candidates"]:
         choices = _choices(values, every["space"])
         kept, chance = choices[_JUDGE, _PAPERS], choices[_JUDGE, _CHANCE]
@@ -224,7 +224,7 @@ def _with_space(view: View, space: str) -> View:
 
 
 def _training(row: str, spaces: dict[str, View]) -> Table:
-    """Return DivAug against a random choice where both train with candidates from each space."""
+    """DivAug against a random choice where both train with candidates from each space."""
     rows = []
     for space, view in spaces.items():
         chance, choice = (view.mean(row, name) for name in ("random", "divaug"))

@@ -33,7 +33,7 @@ _CONTROLS_NOTE = (
 
 
 def lead_columns(name: str) -> tuple[Column, ...]:
-    """Return the columns of what `lead` gives; `name` is that of the difference."""
+    """The columns of what `lead` gives; `name` is that of the difference."""
     return (
         points("difference", name, NOT_RUN),
         number("pairs", "pairs"),
@@ -43,7 +43,7 @@ def lead_columns(name: str) -> tuple[Column, ...]:
 
 
 def lead(found: Mean | None) -> dict[str, Any]:
-    """Return DivAug's lead as tables have it: difference in accuracy, pairs, interval, verdict."""
+    """DivAug's lead as tables have it: difference in accuracy, pairs, interval, verdict."""
     return {
         "difference": found,
         "pairs": found.n if found else 0,
@@ -53,7 +53,7 @@ def lead(found: Mean | None) -> dict[str, Any]:
 
 
 def better_claim(text: str, view: View, row: str, name: str) -> Claim:
-    """Return a claim that DivAug is more accurate than another method, by pairs with one seed."""
+    """A claim that DivAug is more accurate than another method, by pairs with one seed."""
     found = view.difference(row, REFERENCE, name)
     if found is None:
         return Claim(text, above_zero(None))
@@ -63,7 +63,7 @@ def better_claim(text: str, view: View, row: str, name: str) -> Claim:
 
 
 def controls_table(view: View, rows: Iterable[str], names: Iterable[str] = CONTROLS) -> Table:
-    """Return DivAug less each control."""
+    """DivAug less each control."""
     columns = (
         Column("row", "dataset and network"),
         Column("control", "control"),
@@ -106,7 +106,7 @@ def draw_rules(view: View, row: str) -> list[Drawing]:
 def epochs_at_equal_time(
     view: View, row: str, name: str, setting: str, usual: int | None = None
 ) -> int | None:
-    """Return the epochs of a method that take the time of DivAug's; None without timings.
+    """The epochs of a method whose steps take as long as DivAug's; None where none was timed.
 
     Args:
         view: the records.
@@ -140,7 +140,7 @@ class EqualTime:
 
 
 def equal_time(view: View, row: str, setting: str) -> EqualTime:
-    """Return the methods in the time of DivAug's steps, by the timings of one setting."""
+    """The methods in the time of DivAug's steps, by the timings of one setting."""
     names = [name for name in view.methods if name in COMPARED]
     lengths = {name: epochs_at_equal_time(view, row, name, setting) for name in names}
     epochs = {name: length for name, length in lengths.items() if length is not None}
@@ -150,7 +150,7 @@ def equal_time(view: View, row: str, setting: str) -> EqualTime:
 
 
 def at_equal_time(view: View, row: str) -> EqualTime | None:
-    """Return another target's methods in the time of DivAug's steps; None without timings.
+    """The methods of another target's table in the time of DivAug's steps; None if none was timed.
 
     Times of different settings are never related: of several the one counts that has most runs,
     and of these the one that was timed first.
@@ -163,7 +163,7 @@ def at_equal_time(view: View, row: str) -> EqualTime | None:
 def time_alone(runs: pd.DataFrame, setting: str) -> Mean | str | None:
     """Mean working time of the runs alone in a setting, or why it has none; None for no runs.
 
-    A run that was resumed has done some work twice, and its record does not hold how much.
+    A run that was resumed has done some work twice, and its record does not tell how much.
     """
     if runs.empty:
         return None

@@ -57,7 +57,7 @@ def _analyse(view: View, rows: list[str]) -> Outcome:
 
 
 def row_table(view: View, row: str, *, brief: bool = False) -> Table:
-    """Return the methods of one row of the paper's table, the paper beside ours.
+    """The methods of one row of the paper's table, the paper beside ours.
 
     Args:
         view: the records.
@@ -108,7 +108,7 @@ def _line(view: View, row: str, name: str, epochs: int | None) -> dict[str, Any]
 
 
 def _claims(view: View, row: str) -> Iterator[Claim]:
-    """Yield the claims that DivAug beats each other method of a row of the paper, or all."""
+    """DivAug above each other method that the paper has in a row; above all where it has none."""
     ours = paper.printed(row, compared.REFERENCE)
     for name in _BASELINES:
         theirs = paper.printed(row, name)
@@ -123,7 +123,7 @@ def _claims(view: View, row: str) -> Iterator[Claim]:
 
 
 def _draw(view: View, row: str) -> list[Drawing]:
-    """Draw the accuracies of all seeds, by method, beside the paper's; needs two methods."""
+    """The accuracies of all seeds, by method, beside the paper's; none for a single method."""
     rows = []
     for name in view.methods:
         values = (100 * view.values(row, name)).tolist()
