@@ -100,9 +100,27 @@ def test_the_package_itself_imports_torch_on_first_use():
     assert "torch" not in imported_with("divaug")
 
 
-def test_results_import_without_torch_and_without_training():
-    found = imported_with("divaug.lab.results")
-    assert not {"torch", "divaug.lab.train", "divaug.lab.reproduce"} & found
+WITHOUT_TORCH = """
+import sys
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ImportError("there is no torch")
+sys.meta_path.insert(0, NoTorch())
+import divaug.lab.results
+print(*sys.modules)
+"""
+
+
+def test_results_import_where_torch_cannot_be_imported():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH],
+        env=os.environ | {"PYTHONPATH": str(SOURCE.parent), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not {"divaug.lab.train", "divaug.lab.reproduce"} & set(done.stdout.split())
 
 
 def test_the_public_names_are_exactly_these():

@@ -279,9 +279,6 @@ def test_other_commands_refuse_too(capsys, tmp_path, finished, data):
         (("train", "--list", "--out", out), "--out does nothing with --list"),
         (("train", "--list", "--seed", 0), "--seed does nothing with --list"),
         (("train", "--list", "--unlabelled", out), "--unlabelled does nothing with --list"),
-        (("train", "demo-divaug", "--out", ""), "what follows --out is empty"),
-        (("train", "demo-divaug", "--out="), "what follows --out= is empty"),
-        (("", "demo-divaug"), "what follows divaug is empty"),
         (("reprot", out), "No such command 'reprot'"),
         (("measure", out, "--data", data, "--augmenter", "divag"), "Did you mean 'divaug'?"),
         (("train", "demo-divaug", "--out", out, "--data", data), "--resume"),
@@ -427,7 +424,6 @@ def test_a_demo_that_is_stopped_says_what_is_saved_and_goes_on(tmp_path, capsys,
         run(words)
     said = capsys.readouterr()
     assert end.value.code == 130
-    assert said.err == "divaug: stopped by SIGINT\n"
     saved = checkpoint.find(tmp_path / "divaug" / "checkpoints")[-1]
     assert said.out.splitlines()[-1] == (
         f"stopped after step 3 of divaug, saved to {saved}; give the same command again to go on"

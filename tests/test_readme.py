@@ -148,6 +148,12 @@ def test_links_within_the_project_lead_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
+def test_the_files_that_the_page_on_the_architecture_names_exist():
+    names = set(re.findall(r"[\w/]+\.py\b", (ROOT / "docs" / "architecture.md").read_text()))
+    assert names
+    assert not [name for name in names if not list((ROOT / "src" / "divaug").rglob(name))]
+
+
 def test_every_page_is_in_the_table_of_contents():
     listed = set((ROOT / "docs" / "index.md").read_text().split())
     for page in (ROOT / "docs").glob("*.md"):

@@ -164,15 +164,22 @@ def test_machine_versions_and_commit_are_those_of_the_run(page, runs):
         assert row["data"] == f"32 + 20 images, 4 classes, {kept['fingerprint'][:12]}"
 
 
-def cells(table):
-    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+def test_runs_on_other_data_are_named_and_not_summed_up(runs, data, tmp_path):
+    other = shutil.copytree(runs[2], tmp_path / "other")
+    kept = json.loads((other / "data.json").read_text())
+    (other / "data.json").write_text(json.dumps(kept | {"name": "elsewhere"}))
+    write_report([runs[1], other], tmp_path / "page.html", data=data)
+    page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert [row["dataset"] for row in page.rows(0)] == ["toy", "elsewhere"]
+    assert "2 runs on elsewhere, toy" in page.text
+    assert "Several seeds" not in page.text
 
 
-def edited(folder, target, file, **changes):
+def edited(folder, target, name, **changes):
     """A copy of a run with other words in one of its files."""
     copy = shutil.copytree(folder, target)
-    content = json.loads((copy / file).read_text())
-    (copy / file).write_text(json.dumps(content | changes))
+    content = json.loads((copy / name).read_text())
+    (copy / name).write_text(json.dumps(content | changes))
     return copy
 
 
@@ -214,13 +221,6 @@ def test_unlabelled_images_and_labels_tell_runs_apart(runs):
     assert "Runs 1, 2 have one recipe and one seed" in repeated.notes[1]
 
 
-def test_runs_on_other_data_are_named_and_not_summed_up(runs, tmp_path):
-    other = read_run(edited(runs[2], tmp_path / "other", "data.json", name="elsewhere"))
-    both = [read_run(runs[1]), other]
-    assert [row["dataset"] for row in cells(runs_table(both))] == ["toy", "elsewhere"]
-    assert seeds_table(both) is None
-
-
 def test_runs_that_differ_in_the_seed_are_summed_up(page, runs):
     (row,) = page.rows(1)
     lines = [last_line(folder) for folder in runs[1:]]
@@ -232,28 +232,34 @@ def test_runs_that_differ_in_the_seed_are_summed_up(page, runs):
     assert (row["runs"], row["seeds"], row["n"]) == ("2, 3", "0, 1", "2")
 
 
-def test_a_run_that_is_repeated_is_no_sample(runs, tmp_path):
-    """One recipe and one seed twice: no mean, no deviation of nothing, and a note says why."""
+def test_a_run_that_is_repeated_is_no_sample(runs, data, tmp_path):
+    """One recipe and one seed twice: no mean, no deviation of nothing, and the page says why."""
     again = shutil.copytree(runs[1], tmp_path / "again")
-    table = seeds_table([read_run(folder) for folder in (runs[1], runs[2], again)])
-    (row,) = cells(table)
+    write_report(
+        [runs[1], runs[2], again], tmp_path / "page.html", markdown=tmp_path / "a.md", data=data
+    )
+    page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+    (row,) = page.rows(1)
     assert (row["runs"], row["seeds"], row["n"]) == ("1, 2, 3", "0, 1, 0", "—")
     for name in ("test accuracy", "VD kept", "VD all", "time"):
         assert row[name] == "—"
     said = "Runs 1, 3 have one recipe and one seed: a repetition is no sample"
-    assert table.notes[-1].startswith(said)
+    assert said in page.text
+    assert said in (tmp_path / "a.md").read_text(encoding="utf-8")
+    assert len(page.rows(0)) == 3  # each is still shown
 
 
-def test_a_run_under_way_is_shown_and_left_out_of_the_means(runs, tmp_path):
+def test_a_run_under_way_is_shown_and_left_out_of_the_means(runs, data, tmp_path):
     stopped = shutil.copytree(runs[2], tmp_path / "stopped")
     lines = (stopped / "metrics.jsonl").read_text().splitlines(keepends=True)
     first = next(i for i, line in enumerate(lines) if '"kind": "epoch"' in line)
     (stopped / "metrics.jsonl").write_text("".join(lines[: first + 1]) + '{"kind": "epo')
-    both = [read_run(runs[1]), read_run(stopped)]
-    row = cells(runs_table(both))[1]
+    write_report([runs[1], stopped], tmp_path / "page.html", data=data)
+    page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
     accuracy = json.loads(lines[first])["test_accuracy"]
-    assert (row["epochs"], row["test accuracy"]) == ("1 of 2", f"{accuracy:.2%}")
-    assert seeds_table(both) is None
+    assert page.rows(0)[1]["epochs"] == "1 of 2"
+    assert page.rows(0)[1]["test accuracy"] == f"{accuracy:.2%}"
+    assert "Several seeds" not in page.text
 
 
 def test_the_page_needs_nothing_else(page):
@@ -359,7 +365,7 @@ def test_a_run_without_checkpoint_and_record_lacks_those_parts(copied, data, tmp
     write_report([copied], tmp_path / "page.html", data=data)
     page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "This run has no record of operations." in page.text
-    assert "No picture: " in page.text
+    assert "has no checkpoint to use: there is none" in page.text
     assert "No run has numbers for: Variance Diversity of the candidates." in page.text
     assert page.rows(0)[0]["VD kept"] == "—"
     assert set(page.rows(1)[0].values()) == {"1", "—", "run"}
@@ -485,28 +491,44 @@ def test_a_browser_lays_the_page_out(written, page, runs, width, tmp_path):
         assert wide <= around or overflow == "auto"
 
 
-def test_runs_with_other_epochs_objectives_or_labels_are_told_apart(runs):
+def test_runs_of_one_augmenter_and_different_lengths_are_told_apart(runs):
     first, second = (read_run(run) for run in runs[:2])
-    longer = replace(first, recipe=replace(first.recipe, epochs=9))
+    longer = replace(first, recipe=replace(first.recipe, epochs=first.recipe.epochs + 7))
+    names = [first.recipe.augmenter, second.recipe.augmenter]
+    assert names[0] != names[1]
+    assert labels_of([first, second, first]) == [f"1 {names[0]}", f"2 {names[1]}", f"3 {names[0]}"]
+    assert labels_of([first, second, longer]) == [
+        f"1 {names[0]}, {first.recipe.epochs} epochs",
+        f"2 {names[1]}",
+        f"3 {names[0]}, {longer.recipe.epochs} epochs",
+    ]
+    shortest = replace(first, recipe=replace(first.recipe, epochs=1))
+    assert labels_of([shortest, first])[0] == f"1 {names[0]}, 1 epoch"
+
+
+def test_runs_with_other_objectives_or_labels_are_told_apart(runs):
+    first, second = (read_run(run) for run in runs[:2])
     few = [
         replace(second, recipe=replace(second.recipe, objective=objective, labels=labels))
         for objective, labels in (("uda", 0), ("uda", 50), ("fixmatch", 50))
     ]
-    assert labels_of([first, second, first]) == ["1 default", "2 divaug", "3 default"]
-    assert labels_of([first, second, longer, *few]) == [
-        "1 default, 2 epochs",
-        "2 divaug, supervised, all labels",
-        "3 default, 9 epochs",
-        "4 divaug, uda, all labels",
-        "5 divaug, uda, 50 labels",
-        "6 divaug, fixmatch, 50 labels",
+    name = second.recipe.augmenter
+    assert labels_of([first, second, *few])[1:] == [
+        f"2 {name}, supervised, all labels",
+        f"3 {name}, uda, all labels",
+        f"4 {name}, uda, 50 labels",
+        f"5 {name}, fixmatch, 50 labels",
     ]
-    rows = cells(runs_table([second, *few]))
-    assert [row["objective"] for row in rows] == ["supervised", "uda", "uda", "fixmatch"]
-    assert [row["labels"] for row in rows] == ["—", "—", "50", "50"]
+    table = runs_table([second, *few])
+    for column, expected in (
+        ("objective", ["supervised", "uda", "uda", "fixmatch"]),
+        ("labels", ["—", "—", "50", "50"]),
+    ):
+        place = table.columns.index(column)
+        assert [row[place] for row in table.rows] == expected
     assert not {"objective", "labels"} & set(runs_table([first, second]).columns)
-    written = list(csv.DictReader(io.StringIO(csv_table([first, few[1]]).to_csv())))
-    assert [(row["objective"], row["labels"]) for row in written] == [
+    rows = list(csv.DictReader(io.StringIO(csv_table([first, few[1]]).to_csv())))
+    assert [(row["objective"], row["labels"]) for row in rows] == [
         ("supervised", ""),
         ("uda", "50"),
     ]

@@ -108,7 +108,6 @@ def test_options_shrink_a_recipe_and_leave_the_rest():
     ("given", "told"),
     [
         ({"rows": ("cifar10-wide-resnet-40",)}, "Did you mean 'cifar10-wide-resnet-40-2'"),
-        ({"rows": ("imagenet-resnet-50",)}, "divaug train imagenet-resnet-50-divaug"),
         ({"seeds": 0}, "`seeds` must be at least 1"),
         ({"changes": ("seed=3",)}, "`--seeds`, which counts from 0 decides it"),
         ({"changes": ("augmenter=random",)}, "`--method` decides it"),

@@ -324,13 +324,13 @@ class TestBadInput:
     @pytest.mark.parametrize("shape", [(9, 3, 16, 16), (9, 1, 16, 15), (9, 16, 16)])
     def test_unlabelled_images_of_another_size_or_channel_count(self, shape):
         images = torch.zeros(shape, dtype=torch.uint8)
-        with pytest.raises(ValueError, match=r"`unlabelled` images must be \(1, 16, 16\)"):
+        with pytest.raises(ValueError, match=r"`unlabelled` must hold uint8 images \(1, 16, 16\)"):
             parts_of(semi_recipe(), unlabelled=images)
 
     def test_unlabelled_images_that_are_no_bytes_or_none(self):
-        with pytest.raises(ValueError, match=r"`unlabelled` images must be uint8.*float32"):
+        with pytest.raises(ValueError, match=r"`unlabelled` must hold uint8.*float32"):
             parts_of(semi_recipe(), unlabelled=torch.zeros(3, 1, 16, 16))
-        with pytest.raises(ValueError, match="`unlabelled` holds no image"):
+        with pytest.raises(ValueError, match=r"`unlabelled` must hold uint8.*\(0, 1, 16, 16\)"):
             parts_of(semi_recipe(), unlabelled=torch.zeros(0, 1, 16, 16, dtype=torch.uint8))
 
     @pytest.mark.parametrize(

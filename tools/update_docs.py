@@ -17,7 +17,6 @@ from divaug.lab.bench import expansion, operations, selection, step
 from divaug.lab.bench.harness import read_result
 from divaug.lab.cli.operations import magnitude_table
 from divaug.lab.results import TARGETS, Records, Selection, View, load
-from divaug.lab.results.listing import durations_table
 from divaug.lab.results.outcome import NOTHING, Outcome
 from divaug.lab.results.targets.supervised import row_table
 from divaug.lab.tables import Table
@@ -28,8 +27,8 @@ RECORDS = ROOT / "results"
 PART = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
 
 
-def _measured(kind: str, show: Callable[[dict], Table], machine: str = "") -> str:
-    return show(read_result(RESULTS / f"{kind}{machine}.json", kind)).to_markdown()
+def _measured(kind: str, show: Callable[[dict], Table]) -> str:
+    return show(read_result(RESULTS / f"{kind}.json", kind)).to_markdown()
 
 
 #: The row that the pages are about.
@@ -67,20 +66,27 @@ def _records() -> Records:
     return load(RECORDS)
 
 
+def _part_of(
+    table: Table, columns: tuple[str, ...], wanted: tuple[str, str] | None = None
+) -> Table:
+    """Return some columns, and the lines with a text in a column; all lines if none has it."""
+    columns = tuple(column for column in columns if column in table.columns)
+    lines = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    rows = [line for line in lines if wanted is None or line[wanted[0]] == wanted[1]]
+    return Table(
+        columns,
+        tuple(tuple(line[column] for column in columns) for line in rows or lines),
+        numeric=tuple(i for i, c in enumerate(columns) if table.columns.index(c) in table.numeric),
+    )
+
+
 @cache
 def _reproduced(name: str) -> str:
     """The main table of a target, what the paper's claims come to, and the first figure."""
     outcome = TARGETS[name].outcome(Selection(), _records())
     if outcome.empty:
         return NOTHING
-    main, (columns, wanted) = outcome.tables[0], SHOWN[name]
-    lines = [dict(zip(main.columns, row, strict=True)) for row in main.rows]
-    rows = [line for line in lines if wanted is None or line[wanted[0]] == wanted[1]]
-    small = Table(
-        columns,
-        tuple(tuple(line[column] for column in columns) for line in rows or lines),
-        numeric=tuple(i for i, c in enumerate(columns) if main.columns.index(c) in main.numeric),
-    )
+    main, small = outcome.tables[0], _part_of(outcome.tables[0], *SHOWN[name])
     figure, folder = outcome.drawings[0], f"../results/{name}"
     parts = [
         *outcome.sentences,
@@ -88,13 +94,13 @@ def _reproduced(name: str) -> str:
         small.to_markdown(),
         _verdicts(outcome),
         f"![{figure.alt}]({folder}/{figure.name}.svg)",
-        f"[All tables, notes and figures]({folder}/table.md)",
+        f"All tables, notes and figures: `results/{name}/table.md`.",
     ]
     return "\n\n".join(part for part in parts if part)
 
 
 def _verdicts(outcome: Outcome) -> str:
-    """How many of the paper's claims come out in the first row; empty for none."""
+    """Count the paper's claims by verdict; empty without claims."""
     claims = [table for table in outcome.tables if table.name == "claims"]
     found = [row[1].partition(",")[0] for table in claims for row in table.rows]
     if not found:
@@ -105,35 +111,21 @@ def _verdicts(outcome: Outcome) -> str:
     return f"Claims of the paper: {yes} confirmed, {no} refuted, {open_} undecided{rest}."
 
 
-def _view() -> View:
-    return View(_records(), Selection(), TARGETS["supervised"].methods)
-
-
 @cache
 def _accuracies() -> str:
     """The paper's first row with the controls."""
-    view = _view()
-    return row_table(view, PAPER_ROW, brief=True).to_markdown() if len(view.runs) else NOTHING
-
-
-@cache
-def _durations() -> str:
-    """How long the runs of the paper's first row took."""
-    runs = _view().runs
-    usual = runs[(runs.row == PAPER_ROW) & (runs.epochs == 200)]
-    return durations_table(usual).to_markdown()
+    view = View(_records(), Selection(), TARGETS["supervised"].methods)
+    if not len(view.runs):
+        return NOTHING
+    columns, _ = SHOWN["supervised"]
+    return _part_of(row_table(view, PAPER_ROW, brief=True), columns).to_markdown()
 
 
 #: Name of a part → its text.
 PARTS: dict[str, Callable[[], str]] = {
     "bench-operations": lambda: _measured("operations", operations.table),
     "bench-each-operation": lambda: _measured("operations", operations.operation_table),
-    "bench-operations-intel": lambda: _measured("operations", operations.table, "-intel"),
-    "bench-each-operation-intel": lambda: _measured(
-        "operations", operations.operation_table, "-intel"
-    ),
     "bench-select": lambda: _measured("select", selection.table),
-    "bench-select-intel": lambda: _measured("select", selection.table, "-intel"),
     "bench-expand": lambda: _measured("expand", expansion.table),
     "bench-rivals": lambda: _measured("expand", expansion.rivals_table),
     "bench-select-device": lambda: _measured("select-device", selection.device_table),
@@ -142,10 +134,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "bench-semi-step": lambda: _measured("semi-step", step.semi_table),
     "select-quality": lambda: _measured("select", selection.quality_table),
     "magnitudes-paper": lambda: magnitude_table("paper").to_markdown(),
-    "magnitudes-released": lambda: magnitude_table("released").to_markdown(),
-    "magnitudes-uda": lambda: magnitude_table("uda").to_markdown(),
     "results-cifar10": _accuracies,
-    "run-durations": _durations,
     **{f"results-{name}": partial(_reproduced, name) for name in TARGETS},
 }
 

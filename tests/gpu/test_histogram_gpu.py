@@ -119,7 +119,7 @@ def test_equalize_in_a_graph_follows_its_images(height, width, channels):
     subpolicies, images = subpolicies.to("cuda"), first.cuda()
 
     def rendered():
-        return render_in_kernels(images, subpolicies, None, None, images, torch.uint8, False)
+        return render_in_kernels(images, subpolicies, images, torch.uint8, False)
 
     rendered()  # compiles
     torch.cuda.synchronize()

@@ -35,18 +35,18 @@ _AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Measurement:
-    """How diverse an augmenter's images are to a network, and how far from the originals.
+    """Diversity of an augmenter's images to a network, and their distance from the originals.
 
     Args:
-        views: augmented images for each original.
+        views: number of augmented images of each original.
         variance_diversity: mean over the training images.
         loss_diversity: mean over the training images.
         affinity: accuracy on augmented test images minus accuracy on the test images.
-        clean_accuracy: on the test images as they are.
-        augmented_accuracy: on their augmented views.
-        train_images: how many the diversities are over.
-        test_images: how many the affinity is over.
-        epochs: how many of a schedule the images are shared out among; 1 for what has none.
+        clean_accuracy: accuracy on the test images as they are.
+        augmented_accuracy: accuracy on their augmented views.
+        train_images: number of images that the diversities are over.
+        test_images: number of images that the affinity is over.
+        epochs: number of epochs of a schedule that share the images; 1 without a schedule.
     """
 
     views: int
@@ -61,11 +61,7 @@ class Measurement:
 
 
 def measured_epochs(augmenter: str, epochs: int) -> tuple[int, ...]:
-    """The epochs at which an augmenter is measured: a schedule at ten, spread evenly over it.
-
-    Args:
-        augmenter: its name.
-        epochs: of the training; a schedule of fewer than ten is measured at each of them.
+    """Return the epochs at which an augmenter is measured: ten of a schedule, spread evenly.
 
     Example:
         >>> measured_epochs("pba", 200)
@@ -97,16 +93,16 @@ def measure(
     Every method is measured on as many views of an image: one that makes fewer is called again.
 
     Args:
-        network: what is asked; it need not be the one that an augmenter follows.
+        network: network that predicts; an augmenter may follow another one.
         data: the diversities are over its training images, the affinity over its test images.
-        make: makes the augmenter for a pool of originals.
+        make: function from a pool of originals to the augmenter.
         default: the default augmentation, whose normalisation clean images get.
-        hardware: where and in which precision.
-        views: S, augmented images for each original.
-        epochs: for policies that follow a schedule; each is measured on an equal share of the
-            images, taken in turn, and what comes out is the mean over all.
-        batch_size: originals at a time.
-        num_workers: processes that decode, for files.
+        hardware: device and precision.
+        views: S, number of augmented images of each original.
+        epochs: epochs of a schedule; each is measured on an equal share of the images, taken in
+            turn, and the result is the mean over all.
+        batch_size: number of originals at a time.
+        num_workers: number of processes that decode, for files.
     """
     if not epochs:
         raise ValueError("`epochs` must name at least one epoch, got none; give (0,).")
@@ -145,7 +141,7 @@ def _views(
     epochs: Sequence[int],
     batch_size: int,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Originals, labels and the logits `[B,views,D]` of their augmented views, by batches."""
+    """Yield originals, labels and the logits `[B,views,D]` of their views, by batches."""
     augment = make(part.pool)
     if views % augment.views:
         raise ValueError(
@@ -165,10 +161,7 @@ def _views(
 
 
 def _shared_out(part: Part, epochs: Sequence[int], batch_size: int) -> Iterator[tuple[Batch, int]]:
-    """Batches with the epoch they are augmented for: images have the epochs in turn.
-
-    In turn, as images may be sorted by class; so every epoch has its share of each.
-    """
+    """Yield batches with their epoch, in turn: images may be sorted by class."""
     phases, before = len(epochs), 0
     for images, labels, rows in part.batches(batch_size * phases):
         for i, epoch in enumerate(epochs):
@@ -185,7 +178,7 @@ def _logits(network: nn.Module, images: Tensor, hardware: Hardware) -> Tensor:
 
 
 def _with_views(recipe: Recipe, name: str, views: int) -> Recipe:
-    """The run's recipe with another augmenter that makes so many views, or one at a time."""
+    """Return the recipe with another augmenter that makes so many views, or one at a time."""
     kept = views if views <= MAX_CANDIDATES else 1
     E = recipe.num_candidates
     found = replace(recipe, augmenter=name, num_selected=kept, num_candidates=max(E, kept))
@@ -212,15 +205,14 @@ def measure_run(
     """Measure augmenters with the network of a run, at the run's settings.
 
     Args:
-        run: the folder of a run or of a checkpoint.
-        names: of augmenters; None for the run's own. Those that select keep `views` candidates,
-            which must be fewer than the run's recipe draws.
-        data: a dataset, or where to find it; None for where the run found its own. Other data than
-            the run's must have as many classes.
-        views: augmented images for each original; None for as many as the run keeps, its S.
-        images: size of a balanced part of the training images to measure on; 0 for all.
-        device: where; None for a GPU where there is one.
-        say: told what happens, a line at a time.
+        run: folder of a run or of a checkpoint.
+        names: names of augmenters; None for the run's own. Those that select keep `views`
+            candidates, which must be fewer than the run's recipe draws.
+        data: a dataset, or its place; None for the place that the run found its own in.
+        views: number of augmented images of each original; None for the run's S.
+        images: size of a balanced part of the training images; 0 for all.
+        device: device; None for a GPU if there is one.
+        say: called with each line of the log.
 
     Returns:
         Name → measurement.

@@ -119,6 +119,7 @@ class Column:
         ends: attributes of its values, each a column of CSV with this end of its name; empty for
             values that are one number or text.
         rare: whether people see it only where a row has a value.
+        counts: key of a mean whose n this column shows; empty for values of its own.
     """
 
     key: str
@@ -128,21 +129,30 @@ class Column:
     numeric: bool = False
     ends: tuple[str, ...] = ()
     rare: bool = False
+    counts: str = ""
 
     def rarely(self) -> "Column":
         """The same column, for people to see only where there is something to see."""
         return replace(self, rare=True)
 
-    def text(self, value: Any) -> str:
-        """A value as people read it."""
+    def value(self, row: Mapping[str, Any]) -> Any:
+        """The value that a row has; nothing was counted where there is no mean."""
+        if not self.counts:
+            return row.get(self.key)
+        return getattr(row.get(self.counts), "n", None if self.rare else 0)
+
+    def text(self, row: Mapping[str, Any]) -> str:
+        """The value as people read it."""
+        value = self.value(row)
         if isinstance(value, str):
             return value  # also the reason why there is no number
         if _nothing(value):
             return self.missing
         return self.show.format(value) if isinstance(self.show, str) else self.show(value)
 
-    def cells(self, value: Any) -> dict[str, Any]:
+    def cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Column of CSV → value, unrounded."""
+        value = self.value(row)
         if not self.ends:
             return {self.key: "" if _nothing(value) else value}
         # A mean over nothing has no value, but a number of runs: none.
@@ -172,13 +182,13 @@ def table(
         notes: sentences below it; empty ones are left out.
     """
     every, lines = list(columns), list(rows)
-    shown = [c for c in every if not c.rare or any(not _nothing(row.get(c.key)) for row in lines)]
+    shown = [c for c in every if not c.rare or any(not _nothing(c.value(row)) for row in lines)]
     return Table(
         tuple(column.name for column in shown),
-        tuple(tuple(column.text(row.get(column.key)) for column in shown) for row in lines),
+        tuple(tuple(column.text(row) for column in shown) for row in lines),
         title,
         tuple(i for i, column in enumerate(shown) if column.numeric),
         tuple(note for note in notes if note),
         name,
-        tuple({k: v for c in every for k, v in c.cells(row.get(c.key)).items()} for row in lines),
+        tuple({k: v for c in every for k, v in c.cells(row).items()} for row in lines),
     )

@@ -148,7 +148,7 @@ def _examine(
     from divaug.lab.results import save
 
     opened, store = open_run(run), read_store(results)
-    if data is None and opened.trained_on is not None:
+    if data is None:
         own = opened.trained_on.existing_path()
         data = Path(own) if own else None
     # As `reproduce` reads it, so that the record is known to be of the same data as its others.

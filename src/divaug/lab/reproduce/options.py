@@ -77,11 +77,6 @@ class Options(Selection):
     def __post_init__(self) -> None:
         super().__post_init__()
         for row in self.rows:
-            if row.startswith(_IN_FILES):
-                raise ValueError(
-                    f"`rows` must be of datasets in memory, and that of {row!r} is a folder of "
-                    f"images; train on it with `divaug train {row}-divaug`."
-                )
             if row not in ROW_NAMES + FEW_LABELS_ROWS:
                 raise ValueError(unknown_name("row", row, ROW_NAMES + FEW_LABELS_ROWS))
         if self.seeds < 1:

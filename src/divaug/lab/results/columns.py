@@ -4,7 +4,8 @@ from divaug.lab.results.stats import NOT_RUN, Mean
 from divaug.lab.tables import Column, duration, table
 
 __all__ = [
-    "Column", "interval", "number", "percent", "points", "seconds", "spread", "summary", "table",
+    "Column", "count", "interval", "number", "percent", "points", "seconds", "spread", "summary",
+    "table",
 ]  # fmt: skip
 
 _ENDS = ("mean", "std", "n")
@@ -45,6 +46,11 @@ def spread(key: str, name: str, digits: int = 4, *, sign: bool = False) -> Colum
 def number(key: str, name: str, form: str = "{}", missing: str = "—") -> Column:
     """A column of numbers."""
     return Column(key, name, form, missing, True)
+
+
+def count(key: str, name: str, counts: str) -> Column:
+    """A column with the n of a mean that another column shows."""
+    return Column(key, name, numeric=True, counts=counts)
 
 
 def interval(key: str, name: str) -> Column:

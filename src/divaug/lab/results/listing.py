@@ -1,20 +1,13 @@
-"""Lists of runs: all of them with their places, and the time of those alone on their device."""
-
-import math
+"""List of all runs with their places."""
 
 import pandas as pd
 
 from divaug.lab.results.columns import Column, number, table
 from divaug.lab.results.methods import method
-from divaug.lab.tables import Table, duration
+from divaug.lab.tables import Table
 
-__all__ = ["durations_table", "runs_table"]
+__all__ = ["runs_table"]
 
-_KINDS = ("start_up", "training", "evaluation", "checkpoints")
-_DURATIONS_NOTE = (
-    "Wall clock. Start-up: loading, building, compiling and recording the step. Only runs that had "
-    "the device to themselves, from one start to their end."
-)
 _NAMED = (
     Column("network", "network"),
     Column("method", "method"),
@@ -32,7 +25,7 @@ def _with_names(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def runs_table(runs: pd.DataFrame) -> Table:
-    """A row for each run, with its places."""
+    """Make a row for each run, with its places."""
     names = (
         "labels", "steps", "split", "accuracy", "loss", "seconds", "side_by_side", "machine",
         "precision", "versions", "commit", "hash", "command",
@@ -46,14 +39,3 @@ def runs_table(runs: pd.DataFrame) -> Table:
         for one in found.to_dict("records")
     ]
     return table("runs", "The runs", columns, rows)
-
-
-def durations_table(runs: pd.DataFrame) -> Table:
-    """The time by kind of work of each run that had the device to itself."""
-    rows = [
-        {"whole": math.fsum(one["record"].time.values()), **one, **one["record"].time}
-        for one in _with_names(runs[runs.alone]).to_dict("records")
-    ]
-    times = {kind: kind.replace("_", "-") for kind in _KINDS} | {"whole": "whole run"}
-    columns = [*_NAMED, *(Column(k, n, duration, numeric=True) for k, n in times.items())]
-    return table("durations", "Time of whole runs", columns, rows, [_DURATIONS_NOTE])

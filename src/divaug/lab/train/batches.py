@@ -16,20 +16,6 @@ from divaug.lab.recipes import Recipe
 from divaug.lab.train.device import workers
 from divaug.lab.train.processes import Processes
 
-__all__ = [
-    "STREAMED_SIZE",
-    "Batch",
-    "Epochs",
-    "InMemory",
-    "Inputs",
-    "OnDisk",
-    "Part",
-    "Resident",
-    "Streamed",
-    "first_images",
-    "parts_in_order",
-]
-
 #: Side of the squares that streamed images are cut to before anything else; ImageNet's custom.
 STREAMED_SIZE = 256
 
@@ -47,13 +33,8 @@ class Batch(NamedTuple):
 class Epochs(Protocol):
     """The inputs of a step, epoch by epoch."""
 
-    @property
-    def steps(self) -> int:
-        """Number of batches in an epoch."""
-
-    @property
-    def pool(self) -> Tensor | None:
-        """Originals that SamplePairing draws from, on the device and the same in every process."""
+    steps: int  #: Batches in an epoch; images that do not fill one are dropped.
+    pool: Tensor  #: Originals that SamplePairing draws from, the same in every process.
 
     def epoch(self, epoch: int, start: int) -> Iterator[Inputs]:
         """Yield the inputs of each step of an epoch, from `start` on."""
@@ -68,31 +49,17 @@ def _steps(num_images: int, recipe: Recipe) -> int:
     return num_images // recipe.batch_size
 
 
-@dataclass(frozen=True)
+@dataclass
 class Resident:
-    """A dataset on the device; only the samples' indices change from step to step.
-
-    Args:
-        images: uint8 `[N,C,H,W]`.
-        labels: int64 `[N]`.
-        recipe: seed and batch size.
-        processes: each gets its consecutive part of every batch.
-    """
+    """A dataset on the device; only the samples' indices change from step to step."""
 
     images: Tensor
     labels: Tensor
     recipe: Recipe
     processes: Processes
 
-    @property
-    def steps(self) -> int:
-        """Number of batches in an epoch; the images left over are dropped."""
-        return _steps(len(self.images), self.recipe)
-
-    @property
-    def pool(self) -> Tensor | None:
-        """All training images."""
-        return self.images
+    def __post_init__(self) -> None:
+        self.steps, self.pool = _steps(len(self.images), self.recipe), self.images
 
     def epoch(self, epoch: int, start: int) -> Iterator[Inputs]:
         """Yield the samples' indices of each step."""
@@ -112,14 +79,8 @@ class Resident:
 class Streamed:
     """Files on the disk, decoded by workers and copied to the device.
 
-    `pool` holds a part of them, at most `datasets.MAX_PARTNERS` images that are decoded once: with
-    the batch in its place, the partner of a sample would depend on the number of processes.
-
-    Args:
-        data: the dataset; its training images.
-        recipe: seed, batch size and workers.
-        processes: each gets its consecutive part of every batch.
-        device: device of the batches.
+    `pool` holds at most `datasets.MAX_PARTNERS` images that are decoded once: with the batch in
+    its place, the partner of a sample would depend on the number of processes.
     """
 
     def __init__(
@@ -165,22 +126,12 @@ class Part(Protocol):
         """Return the number of images."""
 
     def batches(self, batch_size: int, processes: Processes = Processes()) -> Iterator[Batch]:
-        """Yield this process' part of each batch, which may be empty, on the device.
-
-        Args:
-            batch_size: images of one batch, of all processes together.
-            processes: each gets its consecutive part.
-        """
+        """Yield this process' part of each batch of all processes; it may be empty."""
 
 
 @dataclass(frozen=True)
 class InMemory:
-    """Images in memory.
-
-    Args:
-        pool: uint8 `[N,C,H,W]` on the device.
-        labels: int64 `[N]`.
-    """
+    """Images uint8 `[N,C,H,W]` and labels int64 `[N]` on the device."""
 
     pool: Tensor
     labels: Tensor
@@ -198,15 +149,7 @@ class InMemory:
 
 @dataclass(frozen=True)
 class OnDisk:
-    """Image files.
-
-    Args:
-        files: paths and labels.
-        channels: 3 for colour, 1 for grey.
-        device: device of the batches.
-        num_workers: processes that decode.
-        seed: decides which files stand for the others as partners.
-    """
+    """Image files; the seed decides which of them stand for the others as partners."""
 
     files: Files
     channels: int
@@ -248,12 +191,12 @@ class OnDisk:
 def parts_in_order(
     data: Dataset | ImageFiles, device: torch.device, *, num_workers: int = 0, seed: int = 0
 ) -> tuple[Part, Part]:
-    """Return the training and the test images of a dataset.
+    """Return the training and the test images of a dataset, in memory or on the disk.
 
     Args:
-        data: dataset in memory or on the disk.
+        data: the dataset.
         device: device of the batches.
-        num_workers: processes that decode, for files.
+        num_workers: number of processes that decode, for files.
         seed: decides which files stand for the others as partners.
     """
     if isinstance(data, ImageFiles):

@@ -74,13 +74,8 @@ def assemble(
 ) -> Parts:
     """Build everything that a run needs; nothing is written anywhere.
 
-    Args:
-        recipe: recipe of the run.
-        data: its dataset.
-        hardware: device and precision.
-        processes: the processes that share the work.
-        split: the labelled images, for objectives with unlabelled ones; None to draw it.
-        unlabelled: uint8 `[U,C,H,W]`; None for all training images.
+    For objectives with unlabelled images, the split is drawn if it is None, and all training images
+    are taken if `unlabelled`, uint8 `[U,C,H,W]`, is None.
     """
     processes.part_of(recipe.batch_size)
     if OBJECTIVES[recipe.objective].unlabelled is not None:

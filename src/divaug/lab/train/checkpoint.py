@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -31,27 +31,6 @@ from divaug.lab.train.folder import RunFolder, read_metrics, read_result, writin
 from divaug.lab.train.processes import Processes, share_buffers
 from divaug.lab.train.step import TrainingStep
 
-__all__ = [
-    "KEPT",
-    "MODEL",
-    "OPTIMIZER",
-    "Checkpoint",
-    "Place",
-    "State",
-    "find",
-    "last_checkpoint",
-    "load",
-    "load_latest",
-    "load_network",
-    "read_state",
-    "record_of_all",
-    "restore",
-    "save",
-    "save_run",
-    "share_averages",
-    "step_of",
-]
-
 #: Number of checkpoints of a run that are kept.
 KEPT = 2
 #: The files of a checkpoint.
@@ -63,14 +42,7 @@ _MOMENTUM, _TRAINED = "momentum.", "trained."
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A training run at one step.
-
-    Args:
-        step: number of steps taken.
-        model: the network's tensors by name.
-        optimizer: the optimiser's tensors by name.
-        info: everything else, as JSON can hold it.
-    """
+    """A training run at one step: tensors by name, and all else that JSON can hold."""
 
     step: int
     model: Mapping[str, Tensor]
@@ -80,13 +52,7 @@ class Checkpoint:
 
 @checked_dataclass(frozen=True)
 class State:
-    """The `state.json` of a checkpoint.
-
-    Args:
-        step: number of steps taken.
-        sha256: tensor file → its SHA-256.
-        info: everything else.
-    """
+    """The `state.json` of a checkpoint; `sha256` is by tensor file."""
 
     step: int
     sha256: dict[str, str]
@@ -101,9 +67,6 @@ def save(folder: Path, checkpoint: Checkpoint) -> Path:
 
     Returns:
         The checkpoint's own folder.
-
-    Raises:
-        WriteError: the disk is full, or the folder may not be written to.
     """
     target = folder / f"step-{checkpoint.step:08d}"
     with writing(target):
@@ -155,12 +118,7 @@ def _sync(folder: Path) -> None:
 
 
 def read_state(path: Path) -> State:
-    """Read the state of a checkpoint.
-
-    Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is damaged.
-    """
+    """Read the state of a checkpoint."""
     try:
         return TypeAdapter(State).validate_json((path / STATE).read_bytes())
     except ValidationError as error:
@@ -211,11 +169,7 @@ def load_latest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
 
 
 def load_network(network: nn.Module, tensors: Mapping[str, Tensor], source: str) -> None:
-    """Copy a checkpoint's tensors into a network.
-
-    Raises:
-        ValueError: the tensors belong to another network.
-    """
+    """Copy a checkpoint's tensors into a network, which must be the same as when it was saved."""
     try:
         network.load_state_dict(dict(tensors))
     except RuntimeError as error:
@@ -245,11 +199,7 @@ class Place:
 def save_run(
     run: RunFolder, recipe: Recipe, parts: Parts, processes: Processes, place: Place
 ) -> Path:
-    """Write everything that a resumed run needs. Collective: every process must call it.
-
-    Returns:
-        The checkpoint's folder.
-    """
+    """Write everything that a resumed run needs. Collective: every process must call it."""
     step = parts.step
     share_averages(step, processes)
     info = {
@@ -306,11 +256,8 @@ def restore(
     """Restore the parts of a run from a checkpoint.
 
     Returns:
-        The run's place. True if the step is within an epoch, or the run's record has the line of
-        the epoch that ends there; False if that epoch is still to be evaluated.
-
-    Raises:
-        ValueError: the checkpoint is another network's.
+        The run's place. False if it is at the end of an epoch that is still to be evaluated: the
+        run's record has no line of it.
     """
     lines, step = read_metrics(folder, note), parts.step
     source = str(folder / "checkpoints" / f"step-{found.step:08d}")
@@ -332,15 +279,12 @@ def restore(
     step.optimizer.step_number.fill_(found.step)
     # At the end of an epoch the index is that epoch's: the next one sets its own.
     step.epoch.fill_((found.step - 1) // parts.feed.steps)
-    ended = any(line["kind"] == "epoch" and line["step"] == found.step for line in lines)
+    told = any(line["kind"] == "epoch" and line["step"] == found.step for line in lines)
     place = Place(**found.info["place"])
     # The latest times, also of work that must be done again.
     times = [place.spent, read_result(folder).get("time"), *(line.get("time") for line in lines)]
     spent = max((one for one in times if one), key=lambda one: sum(one.values()))
-    return (
-        Place(**(asdict(place) | {"spent": spent})),
-        ended or found.step % parts.feed.steps != 0,
-    )
+    return replace(place, spent=spent), told or found.step % parts.feed.steps != 0
 
 
 _NUMBERS = ("applied", "drawn", "probability", "diversity")

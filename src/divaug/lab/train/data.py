@@ -26,24 +26,6 @@ from divaug.lab.datasets import (
 )
 from divaug.lab.recipes import Recipe, explain
 
-__all__ = [
-    "DATA",
-    "SPLIT",
-    "DataRecord",
-    "Split",
-    "choose_split",
-    "default_of",
-    "describe",
-    "draw_split",
-    "fingerprint",
-    "first_of",
-    "load_data",
-    "load_recorded",
-    "read_data_record",
-    "record_of",
-    "unlabelled_images",
-]
-
 #: Files in a run's folder.
 DATA, SPLIT = "data.json", "split.json"
 
@@ -62,12 +44,8 @@ def load_data(
         data: a file to read instead (`.npz`), with as many classes as the recipe's dataset where
             that is a named one; a folder of images, class = folder; or the folder that named
             datasets lie in. None for the usual place.
-        download: whether a named dataset that is missing may be downloaded.
-        any_classes: whether a file may have another number of classes.
-
-    Raises:
-        FileNotFoundError: there is nothing, and it cannot be downloaded.
-        ValueError: what is there is damaged, or has other classes than the recipe's dataset.
+        download: True to allow the download of a named dataset that is missing.
+        any_classes: True to allow a file with another number of classes.
     """
     where = Path(recipe.dataset if data is None else data)
     name = plain_name(recipe.dataset)
@@ -153,11 +131,7 @@ def default_of(dataset: str, data: Dataset | ImageFiles) -> DefaultAugmentation:
 
 
 def unlabelled_images(given: Tensor | Dataset | str | Path | None) -> Tensor | None:
-    """Return the unlabelled images that a user gives: an array, or a dataset's training images.
-
-    Raises:
-        ValueError: a file that holds no images.
-    """
+    """Return the unlabelled images that a user gives: an array, or a dataset's training images."""
     if given is None or isinstance(given, Tensor):
         return given
     if isinstance(given, Dataset):
@@ -207,15 +181,7 @@ class DataRecord:
         return self.identity.fingerprint == other.identity.fingerprint
 
     def refuse_other(self, data: Dataset | ImageFiles, remedy: str) -> None:
-        """Refuse data that the run was not trained on.
-
-        Args:
-            data: data that something of the run is to be recorded with.
-            remedy: alternative that ends the error's sentence.
-
-        Raises:
-            ValueError: it is other data.
-        """
+        """Refuse data that the run was not trained on; `remedy` ends the error's sentence."""
         now = record_of(data)
         if not self.is_same(now):
             raise ValueError(
@@ -238,11 +204,7 @@ class DataRecord:
 
 
 def read_data_record(folder: Path) -> DataRecord | None:
-    """Read the record of a run's data; None if there is none yet.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
+    """Read the record of a run's data; None if there is none yet."""
     path = folder / DATA
     if not path.is_file():
         return None
@@ -339,11 +301,7 @@ class Split:
 
     @staticmethod
     def read(path: Path) -> "Split":
-        """Read a split from a file, such as a run's `split.json`.
-
-        Raises:
-            ValueError: the file is no split.
-        """
+        """Read a split from a file, such as a run's `split.json`."""
         try:
             return TypeAdapter(Split).validate_json(path.read_bytes())
         except ValidationError as error:
@@ -390,12 +348,7 @@ def fingerprint(images: Tensor | None) -> str | None:
 def choose_split(
     folder: Path, given: Split | str | Path | None, unlabelled: Tensor | None = None
 ) -> Split | None:
-    """Return the split of a run: the one in its folder if it is resumed, else the given one.
-
-    Raises:
-        ValueError: both are there and differ, or so do the unlabelled images, or a file is no
-            split.
-    """
+    """Return the split of a run: the one in its folder if it is resumed, else the given one."""
     wanted = given if given is None or isinstance(given, Split) else Split.read(Path(given))
     if not (folder / SPLIT).is_file():
         return wanted

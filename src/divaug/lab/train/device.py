@@ -17,8 +17,8 @@ class Hardware:
     Args:
         device: device of all tensors.
         dtype: precision of the network: float32 or bfloat16.
-        compiled: whether the network is compiled.
-        graphed: whether the whole step is replayed as one CUDA graph.
+        compiled: True to compile the network.
+        graphed: True to replay the whole step as one CUDA graph.
     """
 
     device: torch.device
@@ -35,7 +35,7 @@ class Hardware:
         Args:
             device: "cpu", "cuda", "cuda:1"; None for a GPU if there is one.
             precision: "auto", "float32" or "bfloat16", as in a recipe.
-            eager: whether to do without compilation and graphs.
+            eager: True to do without compilation and graphs.
         """
         where = choose_device(device)
         automatic = "bfloat16" if where.type == "cuda" else "float32"
@@ -46,7 +46,7 @@ class Hardware:
 
     @property
     def channels_last(self) -> bool:
-        """Whether images and weights have their channels last: what GPUs like."""
+        """True on a GPU: images and weights have their channels last."""
         return self.device.type == "cuda"
 
     def autocast(self) -> AbstractContextManager[object]:

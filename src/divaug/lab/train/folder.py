@@ -35,21 +35,6 @@ from divaug.lab.train.processes import Processes
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-__all__ = [
-    "HARMLESS",
-    "METRICS",
-    "RunFolder",
-    "WriteError",
-    "check_place",
-    "environment",
-    "is_empty",
-    "read_epochs",
-    "read_metrics",
-    "read_recipe",
-    "read_result",
-    "replace_text",
-    "writing",
-]
 
 _RECIPE, _ENVIRONMENT, _RESULT, _LOCK = "recipe.json", "environment.json", "result.json", ".lock"
 METRICS = "metrics.jsonl"
@@ -93,11 +78,7 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def read_recipe(folder: Path) -> Recipe:
-    """Read the recipe that a run was started with.
-
-    Raises:
-        ValueError: the folder is no run.
-    """
+    """Read the recipe that a run was started with."""
     path = folder / _RECIPE
     if not path.is_file():
         raise ValueError(f"{folder} is no run: there is no recipe.json in it.")
@@ -119,14 +100,7 @@ def read_metrics(
 ) -> list[dict[str, Any]]:
     """Read the lines of a run's record; none if there is no record yet.
 
-    A last line that was cut short, as a power failure leaves it, is dropped.
-
-    Args:
-        folder: folder of the run.
-        note: called with a sentence when a line was dropped.
-
-    Raises:
-        ValueError: another line is no JSON object; the file and the line are named.
+    A last line that was cut short, as a power failure leaves it, is dropped, and `note` called.
     """
     path = folder / METRICS
     texts = path.read_bytes().splitlines() if path.is_file() else []
@@ -154,12 +128,7 @@ def is_empty(folder: Path) -> bool:
 
 
 def check_place(folder: Path) -> None:
-    """Check that a folder can be made and written, before the work begins.
-
-    Raises:
-        FileExistsError: it is a file, or lies below one.
-        PermissionError: it cannot be written.
-    """
+    """Check that a folder can be made and written, before the work begins."""
     there = next(one for one in (folder, *folder.absolute().parents) if os.path.lexists(one))
     if not there.is_dir():
         raise FileExistsError(f"`out` must be a folder, and {there} is a file; write elsewhere.")
@@ -198,14 +167,7 @@ class RunFolder:
         return self.folder / "checkpoints"
 
     def check(self, recipe: Recipe, *, resume: bool) -> None:
-        """Check that a run may be written there, and lock a run that is there.
-
-        Raises:
-            BlockingIOError: another process writes there.
-            FileExistsError: something is there, and is not to be resumed.
-            PermissionError: nothing can be written there.
-            ValueError: what is there is no run, or one of another recipe.
-        """
+        """Check that a run may be written there, and lock a run that is there."""
         folder = self.folder
         if self.writes:
             check_place(folder)
@@ -247,12 +209,7 @@ class RunFolder:
         step: int = 0,
         split: Split | None = None,
     ) -> None:
-        """Make the folder, or cut its record back to the step that is resumed from.
-
-        Raises:
-            BlockingIOError: another process writes there.
-            FileExistsError: another process has begun a run there since `check`.
-        """
+        """Make the folder, or cut its record back to the step that is resumed from."""
         if not self.writes:
             return
         folder, begun = self.folder, self._lock.is_locked

@@ -139,13 +139,7 @@ class Meter:
     """Copies sums to the host while the device works on, and returns them one interval late.
 
     A reading is timed on the device, from the timestamp of the reading before, or from `begin`.
-
-    Args:
-        processes: processes whose sums are added.
-        device: device of the sums.
-        names: names of the sums.
-        base: the sums at the last reading, from a checkpoint; None at the start of an epoch.
-        spent: seconds of the device since that reading, from a checkpoint.
+    `base` are the sums at the last reading, and `spent` the seconds since, from a checkpoint.
     """
 
     def __init__(

@@ -29,15 +29,9 @@ def warmup_steps(recipe: Recipe, total_steps: int) -> int:
 
 
 def rates(recipe: Recipe, step: Tensor, total_steps: int) -> Tensor:
-    """Compute the learning rate of steps: a warm-up, then a curve.
+    """Compute the learning rate of steps, counted from 0: a warm-up, then a curve.
 
-    Args:
-        recipe: peak, schedule and warm-up.
-        step: number of the step, counted from 0.
-        total_steps: length of the schedule.
-
-    Returns:
-        float64, by operations on the device alone.
+    The result is float64, by operations on the device alone.
     """
     rise = warmup_steps(recipe, total_steps)
     now = step.double()
@@ -67,11 +61,6 @@ class SGD:
     torch's SGD reads a learning rate that is a tensor back to the host at every step; this one
     never does, so that a CUDA graph can hold it. On the same gradients it computes what torch's
     does.
-
-    Args:
-        network: network whose parameters are trained.
-        recipe: learning rate, momentum, weight decay and gradient clipping.
-        total_steps: length of the schedule.
     """
 
     network: nn.Module

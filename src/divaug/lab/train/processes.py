@@ -15,15 +15,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-__all__ = [
-    "Processes",
-    "SharedBatchNorm",
-    "joined",
-    "share_buffers",
-    "share_statistics",
-    "wanted",
-]
-
 # Seconds for gloo's threads to let go of the last message, which they do after it has arrived, and
 # for which they need the interpreter. Before torch 2.14 a group that is destroyed meanwhile waits
 # for them without giving it up: for ever (https://github.com/pytorch/pytorch/issues/56297).
@@ -55,14 +46,7 @@ class Processes:
         return self.count > 1
 
     def part_of(self, batch_size: int, field: str = "batch_size") -> slice:
-        """Return this process' consecutive part of a batch.
-
-        Args:
-            batch_size: number of images of all processes.
-            field: name of that number in a recipe.
-
-        Raises:
-            ValueError: the batch cannot be cut into equal parts.
+        """Return this process' consecutive part of a batch; `field` names it in a recipe.
 
         Example:
             >>> Processes(rank=1, count=4).part_of(128)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from os import PathLike
 from pathlib import Path
 
 import torch
@@ -64,7 +63,7 @@ def train(
         eager: True to do without compilation and CUDA graphs.
         reporter: reports the progress; None for a bar or lines on standard output.
         split: the labelled images, or a file such as a run's `split.json`, for objectives with
-            unlabelled images; None to draw as many as the recipe says.
+            unlabelled images; None to draw the recipe's number.
         unlabelled: uint8 `[U,C,H,W]`, an `.npy` file of that, or a dataset or `.npz` file whose
             training images are taken;
             None for all training images, labelled ones included. No label of theirs is read.
@@ -73,11 +72,15 @@ def train(
     Raises:
         FileExistsError: the folder is not empty.
         OSError: something cannot be read or written; it is named.
-        TypeError: `recipe` is no recipe, or `out` no path.
+        TypeError: `recipe` is no recipe.
         ValueError: bad input, or a loss that is not finite.
     """
     clock = Clock()
-    _check(recipe, out)
+    if not isinstance(recipe, Recipe):
+        raise TypeError(
+            f"`recipe` must be a Recipe, got {type(recipe).__name__}; look one up with "
+            "recipes.recipe(name)."
+        )
     if tensorboard:
         require("tensorboard", "writing for TensorBoard", "tensorboard")
     processes = wanted()
@@ -105,18 +108,6 @@ def train(
                 reporter.close()
 
 
-def _check(recipe: object, out: object) -> None:
-    if not isinstance(recipe, Recipe):
-        known = f"recipes.recipe({recipe!r})" if isinstance(recipe, str) else "recipes.recipe(name)"
-        raise TypeError(
-            f"`recipe` must be a Recipe, got {type(recipe).__name__}; look one up with {known}."
-        )
-    if not isinstance(out, str | PathLike):
-        raise TypeError(
-            f"`out` must be the path of the run's folder, such as 'runs/first', got {out!r}."
-        )
-
-
 def _resumed_data(
     recipe: Recipe,
     data: str | Path | Dataset | ImageFiles | None,
@@ -124,11 +115,7 @@ def _resumed_data(
     *,
     resume: bool,
 ) -> tuple[Dataset | ImageFiles, DataRecord]:
-    """Load the data of a run that begins or is resumed, and make the record of it.
-
-    Raises:
-        ValueError: a run would be resumed with other data.
-    """
+    """Load the data of a run that begins or is resumed, and make the record of it."""
     before = read_data_record(folder) if resume else None
     if data is None and before is not None:
         data = before.existing_path()
@@ -166,17 +153,12 @@ class Opened:
         download: bool = True,
         say: Callable[[str], None] = lambda _: None,
     ) -> Dataset | ImageFiles:
-        """Load the run's data, or other data with as many classes.
+        """Load the run's data, or other data with as many classes and channels.
 
         Args:
             data: a dataset, or its place; None for the place that the run found its own in.
             download: True to allow the download of a named dataset that is missing.
             say: called with a sentence if the data is another than the run's.
-
-        Raises:
-            FileNotFoundError: there is nothing.
-            ValueError: other data, and other numbers of classes or channels, or classes of the
-                same names in another order.
         """
         own = self.trained_on
         found, now = self._load(own.existing_path() if data is None else data, download=download)
@@ -227,11 +209,7 @@ class Opened:
         return replace(found, mean=self.trained_on.mean, std=self.trained_on.std)
 
     def network(self, data: Dataset | ImageFiles, hardware: Hardware) -> nn.Module:
-        """Build the trained network, for the images of a dataset.
-
-        Raises:
-            ValueError: the checkpoint is another network's, or for other classes or channels.
-        """
+        """Build the trained network, for the images of a dataset."""
         network = build_network(self.recipe, data, hardware)
         checkpoint.load_network(network, self.checkpoint.model, str(self.path))
         return network.eval()

@@ -26,17 +26,6 @@ from divaug.lab.train.step import SUMS, TrainingStep
 from divaug.objectives import OBJECTIVES, annealed_cross_entropy, annealing_threshold
 from divaug.policies import Identity
 
-__all__ = [
-    "FURTHER",
-    "MixedBatch",
-    "Mixture",
-    "Role",
-    "SemiStep",
-    "mix",
-    "seed_of",
-    "visits",
-]
-
 #: Means over the unlabelled images that a step adds to those of every step.
 FURTHER = ("labelled_loss", "unlabelled_loss", "confident")
 
@@ -58,21 +47,10 @@ def seed_of(seed: int, role: Role) -> int:
 def visits(
     count: int, batch: int, first: int, steps: int, *, seed: int, device: torch.device
 ) -> Tensor:
-    """Return the images that each step takes, pass after pass, each pass in an order of its own.
+    """Return the images of each step, int64 `[steps,batch]`, each pass in an order of its own.
 
-    A pass may end and the next begin within a batch, so that no image is left out, and the set may
-    be smaller than a batch.
-
-    Args:
-        count: number of images in the set.
-        batch: images a step.
-        first: index of the first step.
-        steps: number of steps.
-        seed: seed of the orders.
-        device: device of the result.
-
-    Returns:
-        int64 `[steps,batch]`.
+    A pass may end and the next begin within a batch, so that no image of `count` is left out, and
+    the set may be smaller than a batch.
 
     Example:
         >>> taken = visits(3, 2, 0, 3, seed=0, device=torch.device("cpu"))
@@ -94,15 +72,15 @@ class MixedBatch(NamedTuple):
     indices: Tensor
 
 
-@dataclass(frozen=True)
+@dataclass
 class Mixture:
-    """A set of labelled and a set of unlabelled images; no label of the latter is in it.
+    """A set of labelled and a set of unlabelled images, on the device.
 
     Args:
         images: uint8 `[L,C,H,W]`, the labelled ones.
         labels: int64 `[L]`.
         numbers: int64 `[L]`, their indices in the dataset.
-        unlabelled: uint8 `[U,C,H,W]`; the labelled ones may be among them.
+        unlabelled: uint8 `[U,C,H,W]`; the labelled ones may be among them, their labels are not.
         recipe: seed, both batch sizes and the length of an epoch.
         processes: each gets its consecutive part of both batches.
     """
@@ -114,16 +92,11 @@ class Mixture:
     recipe: Recipe
     processes: Processes
 
-    @property
-    def steps(self) -> int:
-        """Number of steps in an epoch: the recipe's, or a pass over the unlabelled images."""
+    def __post_init__(self) -> None:
+        self.pool = self.unlabelled
         once = len(self.unlabelled) // self.recipe.unlabelled_batch_size
-        return self.recipe.epoch_steps or max(1, once)
-
-    @property
-    def pool(self) -> Tensor | None:
-        """All unlabelled images."""
-        return self.unlabelled
+        # Without a number of steps an epoch is a pass over the unlabelled images.
+        self.steps = self.recipe.epoch_steps or max(1, once)
 
     def epoch(self, epoch: int, start: int) -> Iterator[Inputs]:
         """Yield the indices of the labelled and the unlabelled images of each step."""
@@ -157,19 +130,20 @@ def mix(
 ) -> Mixture:
     """Make the feed of a dataset's labelled images and of unlabelled ones, on the device.
 
-    Args:
-        data: the dataset; only the labels that `split` names are read.
-        split: the labelled images.
-        unlabelled: uint8 `[U,C,H,W]`; None for all training images, as in the authors' code.
-        recipe: recipe of the run.
-        processes: the processes that share the work.
-        device: device of all tensors.
+    Without unlabelled images all training images are taken, as in the authors' code. Only the
+    labels that `split` names are read.
 
     Raises:
         ValueError: unlabelled images of another type, size or number of channels, or none.
     """
     others = data.train_images if unlabelled is None else unlabelled
-    _check(others, data)
+    expected = tuple(data.train_images.shape[1:])
+    if others.dtype != torch.uint8 or tuple(others.shape[1:]) != expected or not len(others):
+        raise ValueError(
+            f"`unlabelled` must hold uint8 images {expected} (channels, height, width) as the "
+            f"labelled ones of {data.name!r}, got {others.dtype} {tuple(others.shape)}; convert "
+            "them first."
+        )
     labels = split.labels_of(data)
     numbers = split.indices(data.train_images.device)
     return Mixture(
@@ -180,23 +154,6 @@ def mix(
         recipe,
         processes,
     )
-
-
-def _check(unlabelled: Tensor, data: Dataset) -> None:
-    if unlabelled.dtype != torch.uint8:
-        raise ValueError(
-            f"`unlabelled` images must be uint8 [U,C,H,W], got {unlabelled.dtype}; convert floats "
-            "in [0, 1] with (images * 255).round().to(torch.uint8)."
-        )
-    expected = tuple(data.train_images.shape[1:])
-    if unlabelled.ndim != 4 or tuple(unlabelled.shape[1:]) != expected:
-        raise ValueError(
-            f"`unlabelled` images must be {expected} (channels, height, width) like the labelled "
-            f"ones of {data.name!r}, got shape {tuple(unlabelled.shape)}; resize or convert them "
-            "first."
-        )
-    if not len(unlabelled):
-        raise ValueError("`unlabelled` holds no image; give at least one, or None for all.")
 
 
 @dataclass(kw_only=True)
@@ -249,15 +206,9 @@ class SemiStep(TrainingStep):
         self._count(losses, given.detach(), batch.labelled.labels, apart.detach(), mask)
 
     def weakly(self, images: Tensor, role: Role) -> Tensor:
-        """Crop and flip, drawn anew at every step and place in it, in each role by itself.
+        """Crop and flip this process' part of a batch, drawn anew at every step, place and role.
 
-        Args:
-            images: uint8 `[B,C,H,W]`, this process' part of a batch.
-            role: their role in the step.
-
-        Returns:
-            Finished images `[B,C,H,W]`. One that stands in the batch twice, as happens where the
-            set is smaller than a batch, is drawn for twice.
+        An image that is in the batch twice, as in sets smaller than a batch, is drawn for twice.
         """
         # The place in the whole batch: the number of processes must not show.
         start = len(images) * self.processes.rank

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from divaug.lab.results.columns import Column, number, points, spread, table
+from divaug.lab.results.columns import Column, count, points, spread, table
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import METHODS, SCORERS
 from divaug.lab.results.outcome import Claim, Outcome, Target, claims_table
@@ -28,11 +28,11 @@ _COLUMNS = (
     spread("variance", "Variance Diversity"),
     spread("loss", "loss of its views"),
     spread("affinity", "Affinity", sign=True),
-    number("networks", "n networks"),
+    count("networks", "n networks", "affinity"),
     spread("own_loss", "Loss Diversity"),
-    number("n", "n"),
+    count("n", "n", "own_loss"),
     points("gain", "gain, points", NOT_RUN),
-    number("pairs", "pairs"),
+    count("pairs", "pairs", "gain"),
 )
 _NOTE = (
     "Variance Diversity and loss: of S views of each training image, to n networks, one for each "
@@ -78,19 +78,14 @@ def _analyse(view: View, rows: list[str]) -> Outcome:
 
 
 def _line(seen: Seen, name: str) -> dict[str, Any]:
-    found = {one: seen.mean(one, name) for one in (VARIANCE, LOSS, AFFINITY, OWN_LOSS, GAIN)}
-    affinity, loss, gain = found[AFFINITY], found[OWN_LOSS], found[GAIN]
     return {
         "method": seen.view.title(seen.row, name),
         "network": NETWORKS[seen.scorer],
-        "variance": found[VARIANCE],
-        "loss": found[LOSS],
-        "affinity": affinity,
-        "networks": affinity.n if affinity else 0,
-        "own_loss": loss,
-        "n": loss.n if loss else 0,
-        "gain": gain,
-        "pairs": gain.n if gain else 0,
+        "variance": seen.mean(VARIANCE, name),
+        "loss": seen.mean(LOSS, name),
+        "affinity": seen.mean(AFFINITY, name),
+        "own_loss": seen.mean(OWN_LOSS, name),
+        "gain": seen.mean(GAIN, name),
     }
 
 

@@ -1,12 +1,12 @@
 """What the rules of selection keep, seen by trained networks: where a choice's gain goes."""
 
-import math
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from divaug.lab.results.columns import Column, number, percent, summary, table
+import pandas as pd
+
+from divaug.lab.results.columns import Column, count, number, percent, summary, table
 from divaug.lab.results.figures import Point, scatter
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import method
@@ -27,6 +27,8 @@ _METHOD_OF = {
 _CHANCE, _PAPERS = "uniform", "kmeans++"
 #: The way of scoring that others are compared with.
 _JUDGE = "float32"
+#: Columns that name one network.
+_ONE = ["name", "epochs", "seed"]
 _NETWORK = (
     Column("network", "trained with"),
     number("epochs", "epochs"),
@@ -91,9 +93,9 @@ _SPACES_NOTE = (
 _TRAINING = (
     Column("space", "space"),
     percent("chance", "random, %"),
-    number("chance_runs", "n"),
+    count("chance_runs", "n", "chance"),
     percent("choice", "DivAug (k-means++), %"),
-    number("choice_runs", "n"),
+    count("choice_runs", "n", "choice"),
     *lead_columns("DivAug's lead over random"),
 )
 _TRAINING_NOTE = (
@@ -101,121 +103,98 @@ _TRAINING_NOTE = (
     "points over pairs of runs with the same seed. `divaug reproduce random-baseline --set "
     "space=NAME` trains with another space."
 )
-_Lines = Callable[[Any, dict[str, str]], Iterator[dict[str, Any]]]
 
 
 def _analyse(view: View, rows: list[str]) -> Outcome:
     (row,) = rows
-    titles = {rule: view.title(row, name) for rule, name in _METHOD_OF.items()}
     found = view.examinations[view.examinations.row == row]
     networks = [one for name in view.methods for one in found[found.augmenter == name].itertuples()]
-    over = partial(_over_networks, view, networks, titles)
+    choices = _choices(view, networks)
+    own = choices[choices.own]
+    papers = choices[(choices.way == _JUDGE) & (choices.by == _PAPERS)]
+    papers = papers.assign(kept_right=papers.right, right=papers.all_right)
     spaces = {space: _with_space(view, space) for space in ("paper", "released")}
     tables = (
-        table("rules", f"What each rule keeps, {row}", _RULES, over(_of_rules), [_RULES_NOTE]),
         table(
-            "scoring", f"How candidates are scored, {row}", _SCORING, over(_of_scoring),
-            [_SCORING_NOTE],
+            "rules", f"What each rule keeps, {row}", _RULES,
+            _over_networks(own[own.way == _JUDGE], "rule"), [_RULES_NOTE],
         ),
         table(
-            "spaces", f"Where candidates come from, {row}", _SPACES, over(_of_spaces),
-            [_SPACES_NOTE],
+            "scoring", f"How candidates are scored, {row}", _SCORING,
+            _over_networks(_related(own), "way", "rule"), [_SCORING_NOTE],
+        ),
+        table(
+            "spaces", f"Where candidates come from, {row}", _SPACES,
+            _over_networks(papers, "space"), [_SPACES_NOTE],
         ),
         _training(row, spaces),
     )  # fmt: skip
     runs = [run for one in spaces.values() for run in one.cells([row], ["random", "divaug"])]
-    drawings = [d for name in view.methods for d in _draw(view, row, name, networks, titles)]
+    drawings = [d for name in view.methods for d in _draw(row, name, own[own.way == _JUDGE])]
     return Outcome(tables, (*(one.record for one in networks), *runs), tuple(drawings))
 
 
-def _over_networks(
-    view: View, networks: list[Any], titles: dict[str, str], lines_of: _Lines
-) -> list[dict[str, Any]]:
-    """Lines about one network each, summed up over those that differ in the seed alone."""
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+def _choices(view: View, networks: list[Any]) -> pd.DataFrame:
+    """A row for each choice by each network, with what is known of all its candidates."""
+    rows = []
     for one in networks:
+        every = {c["space"]: c for c in one.record.values["candidates"]}
         about = {
+            "name": one.augmenter,
             "network": view.title(one.row, one.augmenter),
             "epochs": one.trained,
             "images": one.images,
+            "seed": one.seed,
         }
-        for line in lines_of(one.record.values, titles):
-            names: dict[str, Any] = about | {
-                key: line.pop(key) for key in ("way", "rule", "space") if key in line
-            }
-            groups.setdefault(tuple(names.items()), []).append(line | {"seed": one.seed})
-    summed = []
-    for group, some in groups.items():
-        means = {key: mean_of(one[key] for one in some) for key in some[0] if key != "seed"}
-        seeds = ", ".join(str(seed) for seed in sorted(one["seed"] for one in some))
-        summed.append({**dict(group), **means, "n": len(some), "seeds": seeds})
-    return summed
-
-
-def _choices(values: Any, space: str) -> dict[tuple[str, str], Any]:
-    """Way and rule → what was kept of a space's candidates."""
-    return {(c["way"], c["rule"]): c for c in values["choices"] if c["space"] == space}
-
-
-def _own(values: Any) -> tuple[Any, dict[tuple[str, str], Any]]:
-    """The candidates of the run's own space, which comes first, and what was kept of them."""
-    every = values["candidates"][0]
-    return every, _choices(values, every["space"])
-
-
-def _ratio(above: float, below: float | None) -> float:
-    """A ratio; NaN to nothing, as of a network that is sure of every image."""
-    return above / below if below else math.nan
-
-
-def _of_rules(values: Any, titles: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """A line for each rule, by the scores of the judge and at the run's own space."""
-    every, choices = _own(values)
-    chance = choices[_JUDGE, _CHANCE]
-    for rule, title in titles.items():
-        if kept := choices.get((_JUDGE, rule)):
-            yield {
-                "rule": title,
-                "diversity": kept["diversity"],
-                "over_chance": _ratio(kept["diversity"], chance["diversity"]),
-                "reach": _ratio(kept["diversity"], every["best"]),
-                "batch": kept["batch_diversity"],
-                "batch_over_chance": _ratio(kept["batch_diversity"], chance["batch_diversity"]),
-                "right": kept["accuracy"],
-            }
-
-
-def _of_scoring(values: Any, titles: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """A line for each other way of scoring and each rule that scores, at the run's own space."""
-    _, choices = _own(values)
-    for way in dict.fromkeys(way for way, _ in choices if way != _JUDGE):
-        for rule, title in titles.items():
-            if kept := choices.get((way, rule)):
-                usual = choices[_JUDGE, rule]
-                yield {
-                    "way": way,
-                    "rule": title,
-                    "agreement": kept["agreement"],
-                    "unrelated": kept["unrelated"],
-                    "diversity": _ratio(kept["diversity"], usual["diversity"]) - 1,
-                    "batch": _ratio(kept["batch_diversity"], usual["batch_diversity"]) - 1,
+        for choice in one.record.values["choices"]:
+            space = every[choice["space"]]
+            rows.append(
+                {
+                    **about,
+                    **choice,
+                    "by": choice["rule"],
+                    "rule": view.title(one.row, _METHOD_OF[choice["rule"]]),
+                    "own": choice["space"] == next(iter(every)),  # the run's own comes first
+                    "best": space["best"],
+                    "all": space["diversity"],
+                    "all_right": space["accuracy"],
+                    "settled": space["settled"],
                 }
+            )
+    found = pd.DataFrame(rows)
+    judged = found[(found.way == _JUDGE) & (found.by == _CHANCE)].set_index([*_ONE, "space"])
+    chance = judged[["diversity", "batch_diversity"]].add_suffix("_by_chance")
+    found = found.join(chance, on=[*_ONE, "space"])
+    return found.assign(
+        kept=found.diversity,
+        batch=found.batch_diversity,
+        right=found.accuracy,
+        over_chance=found.diversity / found.diversity_by_chance,
+        batch_over_chance=found.batch_diversity / found.batch_diversity_by_chance,
+        reach=found.diversity / found.best,
+    )
 
 
-def _of_spaces(values: Any, _titles: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """A line for each space, kept by the paper's rule and the scores of the judge."""
-    for every in values["candidates"]:
-        choices = _choices(values, every["space"])
-        kept, chance = choices[_JUDGE, _PAPERS], choices[_JUDGE, _CHANCE]
-        yield {
-            "space": every["space"],
-            "all": every["diversity"],
-            "kept": kept["diversity"],
-            "over_chance": _ratio(kept["diversity"], chance["diversity"]),
-            "right": every["accuracy"],
-            "kept_right": kept["accuracy"],
-            "settled": every["settled"],
-        }
+def _related(own: pd.DataFrame) -> pd.DataFrame:
+    """The other ways of scoring, their diversities relative to those of the judge."""
+    usual = own[own.way == _JUDGE].set_index([*_ONE, "by"])[["diversity", "batch"]]
+    found = own[own.way != _JUDGE].join(usual.add_suffix("_usual"), on=[*_ONE, "by"])
+    return found.assign(
+        diversity=found.diversity / found.diversity_usual - 1,
+        batch=found.batch / found.batch_usual - 1,
+    )
+
+
+def _over_networks(found: pd.DataFrame, *names: str) -> list[dict[str, Any]]:
+    """Values of one network each, summed up over those that differ in the seed alone."""
+    lines = []
+    keys = ["network", "epochs", "images", *names]
+    for group, some in found.groupby(keys, sort=False):
+        means = {value: mean_of(some[value]) for value in some.select_dtypes("number")}
+        seeds = ", ".join(map(str, sorted(some.seed)))
+        line = dict(zip(keys, group, strict=True))
+        lines.append(means | line | {"n": len(some), "seeds": seeds})
+    return lines
 
 
 def _with_space(view: View, space: str) -> View:
@@ -227,14 +206,11 @@ def _training(row: str, spaces: dict[str, View]) -> Table:
     """DivAug against a random choice where both train with candidates from each space."""
     rows = []
     for space, view in spaces.items():
-        chance, choice = (view.mean(row, name) for name in ("random", "divaug"))
         rows.append(
             {
                 "space": space,
-                "chance": chance,
-                "chance_runs": chance.n if chance else 0,
-                "choice": choice,
-                "choice_runs": choice.n if choice else 0,
+                "chance": view.mean(row, "random"),
+                "choice": view.mean(row, "divaug"),
                 **lead(view.difference(row, "divaug", "random")),
             }
         )
@@ -242,25 +218,21 @@ def _training(row: str, spaces: dict[str, View]) -> Table:
     return table("training", title, _TRAINING, rows, [_TRAINING_NOTE, BOUND, INTERVAL])
 
 
-def _draw(
-    view: View, row: str, name: str, networks: list[Any], titles: dict[str, str]
-) -> list[Drawing]:
+def _draw(row: str, name: str, judged: pd.DataFrame) -> list[Drawing]:
     """Accuracy against diversity of what the rules keep, by a method's longest trained networks."""
-    own = [one for one in networks if one.augmenter == name]
-    last = [one for one in own if one.trained == own[-1].trained]
+    own = judged[judged.name == name]
+    last = own[own.epochs == own.epochs.max()]
     points = []
-    for rule, title in titles.items():
-        found = [_own(one.record.values)[1].get((_JUDGE, rule)) for one in last]
-        diversity, right = (
-            mean_of(kept[value] for kept in found if kept) for value in ("diversity", "accuracy")
-        )
+    for (by, rule), some in last.groupby(["by", "rule"], sort=False):
+        diversity, right = mean_of(some.diversity), mean_of(some.right)
         if diversity and right:
-            place = method(_METHOD_OF[rule]).place
-            points.append(Point.of(title, diversity, right, place, y_factor=100))
+            place = method(_METHOD_OF[by]).place
+            points.append(Point.of(rule, diversity, right, place, y_factor=100))
     if not points:
         return []
-    networks_of = f"networks trained with {view.title(row, name)} for {last[0].trained} epochs"
-    title = f"What the rules keep, by {networks_of} (n = {len(last)}), {row}"
+    first, n = last.iloc[0], last.seed.nunique()
+    networks = f"networks trained with {first.network} for {first.epochs} epochs (n = {n})"
+    title = f"What the rules keep, by {networks}, {row}"
     right_axis = "Variance Diversity of the kept, evaluation mode"
     draw = partial(scatter, points, right_axis, "classified right, % of the kept")
     return [Drawing(f"kept-{name}", title, f"{title}: a point for each rule", draw)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from divaug.lab.results.columns import Column, interval, number, points, spread, table
+from divaug.lab.results.columns import Column, count, interval, points, spread, table
 from divaug.lab.results.figures import Point, scatter
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import METHODS, RULES, method
@@ -36,7 +36,7 @@ def lead_columns(name: str) -> tuple[Column, ...]:
     """The columns of what `lead` gives; `name` is that of the difference."""
     return (
         points("difference", name, NOT_RUN),
-        number("pairs", "pairs"),
+        count("pairs", "pairs", "difference"),
         interval("interval", "95 % interval"),
         Column("holds", "DivAug is better"),
     )
@@ -46,7 +46,6 @@ def lead(found: Mean | None) -> dict[str, Any]:
     """DivAug's lead as tables have it: difference in accuracy, pairs, interval, verdict."""
     return {
         "difference": found,
-        "pairs": found.n if found else 0,
         "interval": found,
         "holds": above_zero(found).value,
     }

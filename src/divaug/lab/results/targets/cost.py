@@ -4,12 +4,12 @@ from functools import partial
 from typing import Any
 
 from divaug.lab.results import paper
-from divaug.lab.results.columns import Column, number, seconds, table
+from divaug.lab.results.columns import Column, count, number, seconds, table
 from divaug.lab.results.figures import bars
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import METHODS
 from divaug.lab.results.outcome import Drawing, Outcome, Target
-from divaug.lab.results.stats import NOT_RUN, Mean
+from divaug.lab.results.stats import NOT_RUN
 from divaug.lab.results.targets.compared import time_alone
 
 __all__ = ["APART", "BASE", "TARGET", "timed_rows"]
@@ -29,7 +29,7 @@ _COLUMNS = (
     number("memory", "peak, MiB", "{:,.0f}", NOT_RUN),
     number("memory_relative", "memory, ×", "{:.2f}", NOT_RUN),
     seconds("total", "whole run", NOT_RUN),
-    number("n", "n runs"),
+    count("n", "n runs", "total"),
 )
 _PART_COLUMNS = (
     Column("method", "method"),
@@ -83,12 +83,10 @@ def _analyse(view: View, rows: list[str]) -> Outcome:
 
 
 def _line(view: View, row: str, name: str, setting: str, own: Any, base: Any) -> dict[str, Any]:
-    total = time_alone(view.cell(row, name), setting)
     line: dict[str, Any] = {
         "method": view.title(row, name),
         "paper": paper.cost(str(view.costs.dataset[view.costs.row == row].iloc[0]), name),
-        "total": total,
-        "n": total.n if isinstance(total, Mean) else 0,
+        "total": time_alone(view.cell(row, name), setting),
     }
     if own is None:
         return line

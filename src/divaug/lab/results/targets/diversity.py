@@ -3,7 +3,7 @@
 from typing import Any
 
 from divaug.lab.results import paper
-from divaug.lab.results.columns import Column, number, percent, points, spread, table
+from divaug.lab.results.columns import Column, count, percent, points, spread, table
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import METHODS
 from divaug.lab.results.outcome import Outcome, Target, claims_table
@@ -23,11 +23,11 @@ __all__ = ["TARGET"]
 _COLUMNS = (
     Column("method", "method"),
     spread("variance", "Variance Diversity"),
-    number("networks", "n networks"),
+    count("networks", "n networks", "variance"),
     percent("accuracy", "accuracy, %"),
-    number("n", "n"),
+    count("n", "n", "accuracy"),
     points("gain", "gain, points", NOT_RUN),
-    number("pairs", "pairs"),
+    count("pairs", "pairs", "gain"),
     Column("paper_gain", "paper's gain", "{:+.1f}", numeric=True),
 )
 _NOTE = (
@@ -84,15 +84,11 @@ def _analyse(view: View, rows: list[str]) -> Outcome:
 
 def _line(seen: Seen, name: str) -> dict[str, Any]:
     base, printed = (paper.printed(seen.row, one) for one in ("default", name))
-    variance, accuracy, gain = (seen.mean(one, name) for one in (VARIANCE, ACCURACY, GAIN))
     return {
         "method": seen.view.title(seen.row, name),
-        "variance": variance,
-        "networks": variance.n if variance else 0,
-        "accuracy": accuracy,
-        "n": accuracy.n if accuracy else 0,
-        "gain": gain,
-        "pairs": gain.n if gain else 0,
+        "variance": seen.mean(VARIANCE, name),
+        "accuracy": seen.mean(ACCURACY, name),
+        "gain": seen.mean(GAIN, name),
         "paper_gain": printed.percent - base.percent if printed and base else None,
     }
 

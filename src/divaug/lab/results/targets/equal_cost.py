@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from divaug.lab.results.columns import Column, number, percent, points, seconds, table
+from divaug.lab.results.columns import Column, count, number, percent, points, seconds, table
 from divaug.lab.results.figures import Values, dots
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import RULES, method
@@ -21,11 +21,11 @@ _COLUMNS = (
     number("cost", "cost of a step, ×", "{:.2f}", NOT_RUN),
     number("epochs", "epochs", missing=NOT_RUN),
     percent("accuracy", "at equal step time, %"),
-    number("n", "n"),
+    count("n", "n", "accuracy"),
     percent("usual", "at the usual epochs, %"),
-    number("n_usual", "n"),
+    count("n_usual", "n", "usual"),
     points("gain", "over the usual"),
-    number("pairs", "pairs"),
+    count("pairs", "pairs", "gain"),
     seconds("total", "time, at equal step time", "—"),
 )
 _NOTE = (
@@ -71,25 +71,20 @@ def _analyse(view: View, rows: list[str]) -> Outcome:
 
 def _line(view: View, row: str, name: str, equal: EqualTime) -> dict[str, Any]:
     own, reference = view.related(row, name, REFERENCE, equal.setting)
-    usual, epochs = view.mean(row, name), equal.epochs.get(name)
+    epochs, gain = equal.epochs.get(name), None
     line = {
         "method": view.title(row, name),
         "cost": own.share / reference.share if reference else APART if own else None,
         "epochs": epochs,
-        "n": 0,
-        "usual": usual,
-        "n_usual": usual.n if usual else 0,
+        "usual": view.mean(row, name),
     }
     if epochs is None:
         return line
-    accuracy, gain = view.mean(row, name, epochs=epochs), None
     if epochs != view.usual(row):
         gain = view.difference(row, name, name, epochs=epochs)
     return line | {
-        "accuracy": accuracy,
-        "n": accuracy.n if accuracy else 0,
+        "accuracy": view.mean(row, name, epochs=epochs),
         "gain": gain,
-        "pairs": gain.n if gain else None,
         "total": compared.time_alone(view.cell(row, name, epochs), equal.setting),
     }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from divaug.lab.results.columns import Column, number, spread, table
+from divaug.lab.results.columns import Column, count, spread, table
 from divaug.lab.results.figures import Line, lines, which_seed
 from divaug.lab.results.frame import MARK, View
 from divaug.lab.results.outcome import Claim, Drawing, Outcome, Target, claims_table
@@ -25,8 +25,8 @@ _COLUMNS = (
     spread("control", "change at random", 2, sign=True),
     spread("probability_first", "mean p at first", 3),
     spread("probability_last", "mean p at last", 3),
-    number("n", "n"),
-    number("n_control", "n at random"),
+    count("n", "n", "first"),
+    count("n_control", "n at random", "control"),
 )
 _NOTE = (
     "Share of an operation in what kept sub-policies hold, and its mean probability there, in the "
@@ -105,18 +105,15 @@ def _analyse(view: View, rows: list[str]) -> Outcome:
 def _line(name: str, runs: _Runs, control: _Runs) -> dict[str, Any]:
     share, p = partial(_share, name), partial(_probability, name)
     shares, probabilities = runs.ends(share), runs.ends(p)
-    by_chance = mean_of(control.change(share)) if control.kept else None
     return {
         "operation": name,
         "paper": "rises" if name in RISING else "falls" if name in FALLING else None,
         "first": mean_of(shares["first"]),
         "last": mean_of(shares["last"]),
         "change": mean_of(runs.change(share)),
-        "control": by_chance,
+        "control": mean_of(control.change(share)) if control.kept else None,
         "probability_first": mean_of(probabilities["first"]),
         "probability_last": mean_of(probabilities["last"]),
-        "n": len(runs.cell),
-        "n_control": by_chance.n if by_chance else 0,
     }
 
 

@@ -6,7 +6,7 @@ from functools import cached_property, partial
 
 import pandas as pd
 
-from divaug.lab.results.columns import Column, number, summary, table
+from divaug.lab.results.columns import Column, count, number, summary, table
 from divaug.lab.results.figures import Point, scatter
 from divaug.lab.results.frame import MARK, View
 from divaug.lab.results.methods import method
@@ -30,7 +30,7 @@ _CORRELATIONS = (
     number("spearman", "Spearman ρ", "{:+.3f}"),
     number("n", "n methods"),
     summary("by_seed", "r of each seed", 3, sign=True),
-    number("seeds", "n seeds"),
+    count("seeds", "n seeds", "by_seed"),
 )
 _CORRELATIONS_NOTE = (
     "Pearson r and Spearman ρ: of the means of so many methods; with fewer than three none is "
@@ -253,7 +253,6 @@ class Seen:
                         "spearman": found.spearman,
                         "n": found.n,
                         "by_seed": by_seed,
-                        "seeds": by_seed.n if by_seed else 0,
                     }
                 )
         title = "Correlations over methods"

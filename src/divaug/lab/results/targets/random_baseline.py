@@ -3,7 +3,7 @@
 from functools import partial
 
 from divaug.lab.results import paper
-from divaug.lab.results.columns import Column, number, percent, points, spread, summary, table
+from divaug.lab.results.columns import Column, count, percent, points, spread, summary, table
 from divaug.lab.results.figures import Line, lines, which_seed
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import RULES, method
@@ -18,9 +18,9 @@ _COLUMNS = (
     Column("method", "rule"),
     paper.column("paper, %"),
     percent("accuracy", "ours, %"),
-    number("n", "n"),
+    count("n", "n", "accuracy"),
     points("over_random", "over random"),
-    number("pairs", "pairs"),
+    count("pairs", "pairs", "over_random"),
     spread("loss", "loss trained", 3),
     spread("trained", "VD trained"),
     summary("choice", "VD kept ÷ all", 3),
@@ -60,20 +60,16 @@ def _rules(view: View, rows: list[str]) -> Table:
     found = []
     for row in rows:
         for name in view.methods:
-            accuracy = view.mean(row, name)
             over = None if name == "random" else view.difference(row, name, "random")
             found.append(
                 {
                     "row": row,
                     "method": view.title(row, name),
                     "paper": paper.printed(row, name, "random_baseline"),
-                    "accuracy": accuracy,
-                    "n": accuracy.n if accuracy else 0,
                     "over_random": over,
-                    "pairs": over.n if over else None,
                     **{
                         value: view.mean(row, name, value)
-                        for value in ("loss", "trained", "choice", "reach")
+                        for value in ("accuracy", "loss", "trained", "choice", "reach")
                     },
                 }
             )

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from divaug.lab.results.columns import number, percent, spread, table
+from divaug.lab.results.columns import count, number, percent, spread, table
 from divaug.lab.results.figures import Line, lines
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import ROTATIONS
@@ -15,10 +15,10 @@ __all__ = ["TARGET"]
 _COLUMNS = (
     number("p", "p", "{:.1f}"),
     spread("variance", "Variance Diversity"),
-    number("networks", "n networks"),
+    count("networks", "n networks", "variance"),
     spread("trained", "VD trained"),
     percent("accuracy", "accuracy, %"),
-    number("n", "n"),
+    count("n", "n", "accuracy"),
 )
 _NOTE = (
     "Variance Diversity: to n networks trained without augmentation, one for each seed; they also "
@@ -54,14 +54,11 @@ def _analyse(view: View, rows: list[str]) -> Outcome:
 
 
 def _line(seen: Seen, name: str) -> dict[str, Any]:
-    variance, accuracy = (seen.mean(one, name) for one in (VARIANCE, ACCURACY))
     return {
         "p": _probability(name),
-        "variance": variance,
-        "networks": variance.n if variance else 0,
+        "variance": seen.mean(VARIANCE, name),
         "trained": seen.view.mean(seen.row, name, "trained"),
-        "accuracy": accuracy,
-        "n": accuracy.n if accuracy else 0,
+        "accuracy": seen.mean(ACCURACY, name),
     }
 
 

@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from divaug.lab.results import paper
-from divaug.lab.results.columns import Column, number, percent, summary, table
+from divaug.lab.results.columns import Column, count, number, percent, summary, table
 from divaug.lab.results.figures import Line, lines
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import FEW_LABELS_BASE, method
@@ -33,7 +33,7 @@ _COLUMNS = (
     paper.column("paper, error %"),
     number("paper_steps", "paper, steps", "{:,}"),
     percent("error", "ours, error %"),
-    number("n", "n"),
+    count("n", "n", "error"),
     number("steps", "ours, steps", "{:,}"),
     _against("over_randaugment_uda", "against RandAugment, authors' draw"),
     _against("over_randaugment", "against RandAugment"),
@@ -132,7 +132,7 @@ def _analyse(view: View, rows: list[str]) -> Outcome:
 
 def _lines(block: _Block) -> Iterator[dict[str, Any]]:
     for name in block.view.methods:
-        printed, error = block.printed(name), block.mean(name, "error")
+        printed = block.printed(name)
         if not (block.every or printed):
             continue  # controls stand beside runs, not beside the paper's numbers alone
         yield {
@@ -140,8 +140,7 @@ def _lines(block: _Block) -> Iterator[dict[str, Any]]:
             "method": block.view.title(block.row, name),
             "paper": printed,
             "paper_steps": paper.few_labels_steps() if printed else None,
-            "error": error,
-            "n": error.n if error else 0,
+            "error": block.mean(name, "error"),
             "steps": block.steps,
             "over_randaugment_uda": block.difference(name, _BASE),
             "over_randaugment": block.difference(name, _PLAIN),

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from divaug.lab.results import paper
-from divaug.lab.results.columns import Column, number, percent, points, table
+from divaug.lab.results.columns import Column, count, number, percent, points, table
 from divaug.lab.results.figures import Values, dots
 from divaug.lab.results.frame import View
 from divaug.lab.results.methods import METHODS, RULES, method
@@ -21,13 +21,13 @@ _COLUMNS = (
     Column("method", "method"),
     paper.column("paper, %"),
     percent("accuracy", "ours, %"),
-    number("n", "n"),
+    count("n", "n", "accuracy"),
     points("over_default", "over default"),
-    number("pairs", "pairs"),
+    count("pairs", "pairs", "over_default"),
     number("epochs", "epochs"),
     # Where no step was timed it is not known how many epochs these would be.
     percent("equal", "in DivAug's time, %", "—").rarely(),
-    number("n_equal", "n in that time").rarely(),
+    count("n_equal", "n in that time", "equal").rarely(),
     number("equal_epochs", "epochs in that time").rarely(),
 )
 _NOTE = (
@@ -80,21 +80,19 @@ def _lines(view: View, row: str, equal: dict[str, int]) -> Iterator[dict[str, An
         line = _line(view, row, name, usual) | {
             "paper": paper.printed(row, name),
             "over_default": over,
-            "pairs": over.n if over else None,
         }
         if name in equal:
             at = view.mean(row, name, epochs=equal[name])
-            n = at.n if at else 0
-            line |= {"equal": at or NOT_RUN, "n_equal": n, "equal_epochs": equal[name]}
+            line |= {"equal": at or NOT_RUN, "equal_epochs": equal[name]}
         # Runs of other lengths than the usual one and that in DivAug's time.
         every = [] if view.selection.length else view.lengths(row, name)
         others = [epochs for epochs in every if epochs not in (usual, equal.get(name))]
-        if line["n"] or line["paper"] or not others:
+        if line["accuracy"] or line["paper"] or not others:
             yield line
         yield from (_line(view, row, name, epochs) for epochs in others)
     adversarial = paper.printed(row, paper.ADVERSARIAL)
     if adversarial and not view.selection.methods:
-        yield {"method": "Adversarial AutoAugment", "paper": adversarial, "n": 0}
+        yield {"method": "Adversarial AutoAugment", "paper": adversarial}
 
 
 def _line(view: View, row: str, name: str, epochs: int | None) -> dict[str, Any]:
@@ -102,7 +100,6 @@ def _line(view: View, row: str, name: str, epochs: int | None) -> dict[str, Any]
     return {
         "method": view.title(row, name),
         "accuracy": found,
-        "n": found.n if found else 0,
         "epochs": epochs if found else None,
     }
 
