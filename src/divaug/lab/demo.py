@@ -62,7 +62,7 @@ class Demonstration:
 
 
 def _noise(images: int) -> float:
-    """Two standard errors of the difference of two accuracies around 80 %."""
+    """Return two standard errors of the difference of two accuracies around 80 %."""
     return float(2.0 * (2 * 0.8 * 0.2 / images) ** 0.5)
 
 
@@ -97,7 +97,7 @@ def demonstrate(
 
 
 def plan(changes: Sequence[str] = ()) -> dict[str, tuple[str, Recipe]]:
-    """Row of the table → folder and recipe of its run.
+    """Return row of the table → folder and recipe of its run.
 
     Raises:
         ValueError: a change that a recipe does not allow.

@@ -81,7 +81,7 @@ class Candidates:
         diversity: their Variance Diversity, mean over the images.
         batch_diversity: the same by predictions with the statistics of all candidates of a batch.
         best: that of the most diverse S of them; NaN where there are too many to try.
-        accuracy: share of them that the network classifies as their label says.
+        accuracy: share of them that the network classifies correctly.
         settled: share of the images whose most diverse S have less than `SETTLED`.
     """
 
@@ -105,7 +105,7 @@ class Choice:
         rule: rule of selection.
         diversity: Variance Diversity of the kept in float32, evaluation mode, mean over the images.
         batch_diversity: the same by predictions with the statistics of all candidates of a batch.
-        accuracy: share of the kept that the network classifies as their label says.
+        accuracy: share of the kept that the network classifies correctly.
         agreement: share of the kept that the rule keeps by predictions in float32 too, with the
             same random numbers.
         unrelated: the same where the predictions are those of another image: the agreement of two

@@ -32,21 +32,21 @@ __all__ = ["AUGMENTERS", "Settings", "build"]
 
 @dataclass(frozen=True)
 class Settings:
-    """What the constructors of augmenters choose from.
+    """The settings of augmenters.
 
     Args:
-        model: the network that is asked, by those that ask.
+        model: the network, for methods that score with it.
         default: the dataset's default augmentation.
-        dataset: whose published policies to use; where there are none of its own, CIFAR-10's.
-        num_candidates: E, how many candidates are made of each image.
-        num_selected: S, how many of them are kept; also the views of the methods with S views.
+        dataset: name of the published policies; CIFAR-10's where it has none.
+        num_candidates: E, candidates of each image.
+        num_selected: S, candidates kept; also the views of the methods with S views.
         space: ranges of the universal set.
         randaugment_n: operations of RandAugment.
         randaugment_m: magnitude of RandAugment.
-        total_epochs: what PBA's schedule is stretched to.
-        seed: decides every draw.
+        total_epochs: length that PBA's schedule is stretched to.
+        seed: determines every draw.
         pool: originals that SamplePairing draws from.
-        dtype: of the images.
+        dtype: dtype of the images.
         channels_last: layout of the images.
         backend: "torch" or "triton" to force one.
     """
@@ -203,7 +203,7 @@ crops to another size), "randaugment-uda" draws as the DivAug authors' semi-supe
 "random" keeps S of E candidates at random; "divaug-rotate-0.1" to "-0.9"
 draw candidates with Rotate alone, at that probability."""
 
-#: Those that ask the model which candidates to keep.
+#: Methods whose choice depends on the model.
 ASKING = frozenset({*RULES, *_ROTATING} - {"random"})
 
 #: Those that change with the epoch.

@@ -18,7 +18,7 @@ _GRID = "#e3e6eb"
 
 
 def draw_axes(x: str, y: str, height: float = 3.0) -> tuple[Figure, Axes]:
-    """A figure with one pair of labelled axes."""
+    """Return a figure with one pair of labelled axes."""
     figure = Figure(figsize=(5.0, height), layout="constrained", facecolor="white")
     axes = figure.add_subplot()
     axes.set_xlabel(x, color=SOFT)

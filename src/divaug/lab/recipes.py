@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Row:
-    """What a dataset and a network are trained with, whatever the augmenter.
+    """The hyper-parameters of a dataset and a network, for all augmenters.
 
     Args:
         dataset: its name in `divaug.lab.datasets`.
@@ -149,7 +149,7 @@ FAMILIES = {one.name: one for one in (_PAPER, _MODERN, _FIXMATCH)}
 
 
 def family_of(objective: str) -> str:
-    """The family that an objective's name alone stands for: the paper's, where it has one.
+    """Return the family that an objective's name alone stands for: the paper's, where it has one.
 
     Example:
         >>> family_of("uda"), family_of("fixmatch")

@@ -44,7 +44,7 @@ def milliseconds(work: Work, hardware: Hardware, repeats: int, steps: int) -> fl
 
 
 def stretches(work: Work, hardware: Hardware, repeats: int, steps: int) -> list[float]:
-    """Milliseconds a call, for each stretch of calls."""
+    """Return milliseconds a call, for each stretch of calls."""
     clock = _gpu_clock if hardware.device.type == "cuda" else _cpu_clock
     return [clock(work, steps) / steps for _ in range(repeats)]
 
@@ -52,7 +52,7 @@ def stretches(work: Work, hardware: Hardware, repeats: int, steps: int) -> list[
 def in_turns(
     works: Sequence[Work], hardware: Hardware, repeats: int, steps: int
 ) -> list[dict[str, float]]:
-    """Milliseconds a call of each: median, lowest and highest of stretches taken in turns."""
+    """Time calls in turns: milliseconds a call of each, median, lowest and highest."""
     rounds = [[stretches(work, hardware, 1, steps)[0] for work in works] for _ in range(repeats)]
     return [
         {"median": statistics.median(times), "low": min(times), "high": max(times)}
@@ -94,7 +94,7 @@ def require_cuda() -> None:
 
 
 def copy_bandwidth(num_bytes: int) -> float:
-    """Bytes a second, read plus written, of a device-to-device copy that moves `num_bytes`."""
+    """Measure a device-to-device copy of `num_bytes`: bytes a second, read plus written."""
     source = torch.randint(0, 256, (num_bytes // 2,), dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
     return 2 * source.numel() / (_graph_milliseconds(lambda: target.copy_(source)) / 1000)
@@ -102,11 +102,11 @@ def copy_bandwidth(num_bytes: int) -> float:
 
 @contextmanager
 def waits_forbidden() -> Iterator[None]:
-    """Within the block, work that makes the host wait for the device raises RuntimeError."""
+    """Raise RuntimeError for work in the block that synchronises."""
     before = torch.cuda.get_sync_debug_mode()
     try:
         with warnings.catch_warnings():
-            # torch says, once in a process, that this mode does not notice every way of waiting.
+            # torch warns once in a process that this mode misses some synchronisations.
             warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype")
             torch.cuda.set_sync_debug_mode("error")
         yield
@@ -115,7 +115,7 @@ def waits_forbidden() -> Iterator[None]:
 
 
 def no_waits(work: Work) -> None:
-    """Raise if the call makes the host wait for the device."""
+    """Raise if the call synchronises."""
     work()
     torch.cuda.synchronize()
     with waits_forbidden():
@@ -142,7 +142,7 @@ def _graph_milliseconds(work: Work) -> float:
 
 
 def _recorded(work: Work, calls: int = 1) -> Work:
-    """A graph of so many calls, after a few that are not recorded."""
+    """Return a graph of so many calls, after a few that are not recorded."""
     aside = torch.cuda.Stream()
     aside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(aside):

@@ -160,7 +160,7 @@ def with_rivals(result: dict[str, Any], seed: int = 0) -> dict[str, Any]:
 
 
 def _speeds(images: Tensor, side: int, seed: int) -> dict[str, float]:
-    """Images a second of the alternatives, each image with an augmentation of its own.
+    """Return images a second of the alternatives, each image with an augmentation of its own.
 
     Args:
         images: uint8 `[B,3,side,side]` on a GPU.
@@ -201,7 +201,7 @@ def _per_image(images: Tensor, augment: Callable[[Tensor], object]) -> float:
 
 @lru_cache(maxsize=4)
 def _drawn(task: _Task) -> tuple[Tensor, list[Any], SubPolicies, list[list[loops.Step]]]:
-    """Images, also as Pillow's, and draws, made once in every process."""
+    """Return images, also as Pillow's, and draws, made once in every process."""
     torch.set_num_threads(1)
     count, side, seed = task
     images = photographs(Case(count, side), seed)
@@ -223,7 +223,7 @@ def _finished(task: _Task) -> int:
 
 
 def table(result: dict[str, Any]) -> Table:
-    """Time, roofline and memory of every case."""
+    """Return time, roofline and memory of every case."""
     rows = []
     for case in result["cases"]:
         layout = "channels last" if case["channels_last"] else "contiguous"
@@ -257,7 +257,7 @@ def table(result: dict[str, Any]) -> Table:
 
 
 def rivals_table(result: dict[str, Any]) -> Table:
-    """The alternatives beside ours, at the same size."""
+    """Return the alternatives beside ours, at the same size."""
     rows = []
     for side, others in result["rivals"].items():
         # A size's first case: bfloat16 with channels last.

@@ -62,9 +62,9 @@ def _cores() -> int:
 
 
 def place(env: dict[str, Any]) -> str:
-    """Say in one sentence where a measurement was taken."""
+    """Describe in one sentence where a measurement was taken."""
     where = env["gpu"] or f"{env['processor']}, {env['threads']} of {env['cores']} cores"
-    # A machine that others use as well gives other times in every run; the load says so.
+    # On a shared machine times differ from run to run; the load shows it.
     if env.get("load") is not None:
         where += f" (load {env['load']:g} at the start)"
     versions = ", ".join(f"{name} {version}" for name, version in env["packages"].items())

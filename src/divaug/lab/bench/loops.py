@@ -39,7 +39,7 @@ class Step:
 
 
 def steps_of(subpolicies: SubPolicies) -> list[list[Step]]:
-    """The applied operations of sub-policies `[N,K]`, in order."""
+    """Return the applied operations of sub-policies `[N,K]`, in order."""
     columns = {name: tensor.tolist() for name, tensor in subpolicies.tensors().items()}
     names = [operation.name for operation in subpolicies.operations]
 
@@ -130,7 +130,7 @@ PILLOW: dict[str, PillowTwin] = {
 
 
 def pillow_loop(images: Tensor, steps: Sequence[Sequence[Step]]) -> Tensor:
-    """The whole job: a uint8 batch `[B,C,H,W]` to Pillow images, the loop, and back to a batch."""
+    """Convert a uint8 batch `[B,C,H,W]` to Pillow images, run the loop, and convert back."""
     results = apply_loop([to_picture(image) for image in images], steps, PILLOW)
     return torch.stack([to_tensor(result) for result in results])
 
@@ -138,7 +138,7 @@ def pillow_loop(images: Tensor, steps: Sequence[Sequence[Step]]) -> Tensor:
 def finished_by_pillow(
     images: Tensor, steps: Sequence[Sequence[Step]], placement: Placement, dtype: torch.dtype
 ) -> Tensor:
-    """All that `expand` does but the draws, as a loader's worker does it.
+    """Return all that `expand` does but the draws, as a loader's worker does it.
 
     Args:
         images: uint8 `[B,C,H,W]`.
@@ -227,5 +227,5 @@ def torchvision_twins() -> dict[str, TorchvisionTwin]:
 def torchvision_loop(
     images: Tensor, steps: Sequence[Sequence[Step]], twins: dict[str, TorchvisionTwin]
 ) -> Tensor:
-    """The whole job, one image after the other: a uint8 batch `[B,C,H,W]` to a batch."""
+    """Return the whole job, one image after the other: a uint8 batch `[B,C,H,W]` to a batch."""
     return torch.stack(apply_loop(images.unbind(0), steps, twins))

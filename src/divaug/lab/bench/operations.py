@@ -75,7 +75,7 @@ class Work:
 
 
 def photographs(case: Case, seed: int) -> Tensor:
-    """Images with the look of photographs: the two scenes, each shifted, lit and with noise."""
+    """Draw images that look like photographs: two scenes, shifted, lit and with noise."""
     B, size = case.batch, case.size
     generator = torch.Generator().manual_seed(seed)
 
@@ -123,7 +123,7 @@ def contenders(work: Work, repeats: int) -> dict[str, float]:
 
 
 def _on_one_core(run: Callable[[], object], *, repeats: int, warm_up: int = 1) -> float:
-    """The same with one thread: a loop with Pillow has one core, and others for other batches."""
+    """Do the same with one thread, as a loop with Pillow has one core."""
     with threads(1):
         return median_seconds(run, repeats=repeats, warm_up=warm_up)
 
@@ -172,13 +172,13 @@ _ON_ONE_CORE = ("divaug_alone", "pillow", "pillow_only", "torchvision_alone")
 _LEFT_OUT = {"pillow": "", "pillow_only": ", conversions left out"}
 _NOTES = (
     "A uint8 batch in, a uint8 batch out. A loop with Pillow has one core; torchvision and "
-    "we have as many threads as stand below, and one where it says so.",
+    "we have as many threads as stand below, and one where that is named.",
     "Medians; all of our pixels were equal to Pillow's before the clock started.",
 )
 
 
 def table(result: dict[str, Any]) -> Table:
-    """Two-operation sub-policies: times, ratios, throughput and memory."""
+    """Return two-operation sub-policies: times, ratios, throughput and memory."""
     return Table(
         ("batch", "way", "ms", "images/s", "time ÷ ours", "÷ ours, one thread", "peak B/px"),
         tuple(row for case in result["cases"] for row in _rows(case)),
@@ -189,7 +189,7 @@ def table(result: dict[str, Any]) -> Table:
 
 
 def _rows(case: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    """A row for each way to augment the batch."""
+    """Yield a row for each way to augment the batch."""
     ours, alone = (case["seconds"][way] for way in ("divaug", "divaug_alone"))
     for name, seconds in case["seconds"].items():
         yield (
@@ -204,7 +204,7 @@ def _rows(case: dict[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def operation_table(result: dict[str, Any]) -> Table:
-    """How many times faster than Pillow's loop each operation is, alone, on one core each."""
+    """Tabulate each operation's speed relative to Pillow's loop, on one core each."""
     ways = [(case, way) for case in result["cases"] for way in ("pillow", "pillow_only")]
 
     def ratio(case: dict[str, Any], way: str, name: str) -> str:
@@ -220,7 +220,7 @@ def operation_table(result: dict[str, Any]) -> Table:
 
 
 def _losses(result: dict[str, Any]) -> str:
-    """Where Pillow's loop is the faster one, conversions left out and on one core each."""
+    """Return where Pillow's loop is the faster one, conversions left out and on one core each."""
     lost = []
     for case in result["cases"]:
         names = [name for name, seconds in case["operations"].items() if _is_lost(seconds)]

@@ -101,7 +101,7 @@ def measure(repeats: int = 5, seed: int = 0, batch: int = 4096) -> dict[str, Any
 
 
 def table(result: dict[str, Any]) -> Table:
-    """Times of a whole batch, and their ratio; without scikit-learn the times alone."""
+    """Return times of a whole batch, and their ratio; without scikit-learn the times alone."""
     rows = []
     for one in result["times"]:
         ours, loop = one["divaug"], one["scikit-learn"]
@@ -169,7 +169,7 @@ def measure_device(seed: int = 0) -> dict[str, Any]:
 
 
 def device_table(result: dict[str, Any]) -> Table:
-    """Milliseconds of one call."""
+    """Return milliseconds of one call."""
     rows = tuple(
         (c["method"], f"{c['classes']}", f"{c['graph_ms']:.4f}", f"{c['eager_ms']:.4f}")
         for c in result["cases"]

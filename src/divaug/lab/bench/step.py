@@ -185,7 +185,7 @@ def compare(
 
 
 def _case(one: Ready, whole: dict[str, float], repeats: int, steps: int) -> dict[str, Any]:
-    """All that is measured of a recipe whose whole step was timed."""
+    """Return all that is measured of a recipe whose whole step was timed."""
     step, hardware = one.parts.step, one.hardware
     works = _semi_works if isinstance(step, SemiStep) else _works
     alone = {
@@ -218,7 +218,7 @@ def _case(one: Ready, whole: dict[str, float], repeats: int, steps: int) -> dict
 
 
 def _works(step: TrainingStep, inputs: Inputs) -> Works:
-    """The parts of a supervised step."""
+    """Return the parts of a supervised step."""
     assert isinstance(step, Step)
     batch, hardware = step.gather(inputs), step.hardware
     with hardware.autocast():
@@ -243,7 +243,7 @@ def _works(step: TrainingStep, inputs: Inputs) -> Works:
 
 
 def _semi_works(step: TrainingStep, inputs: Inputs) -> Works:
-    """The network passes of a semi-supervised step, and each part beside them."""
+    """Return the network passes of a semi-supervised step, and each part beside them."""
     assert isinstance(step, SemiStep)
     batch = step.gather(inputs)
     widen = _widening(step, batch)
@@ -275,7 +275,7 @@ def _semi_works(step: TrainingStep, inputs: Inputs) -> Works:
 
 
 def _feeding(parts: Parts, inputs: Inputs, hardware: Hardware, repeats: int) -> float:
-    """Milliseconds a step of making an epoch's order and handing its parts to a recorded step."""
+    """Time an epoch's order and the copies to a recorded step: milliseconds a step."""
     places = tuple(part.clone() for part in inputs)
 
     def feed() -> None:
@@ -288,7 +288,7 @@ def _feeding(parts: Parts, inputs: Inputs, hardware: Hardware, repeats: int) -> 
 
 
 def _widening(step: TrainingStep, batch: Batch | MixedBatch) -> Callable[[], Tensor]:
-    """The work of making a batch's candidates."""
+    """Return the work of making a batch's candidates."""
     augment, dtype = step.augment, step.hardware.dtype
     assert isinstance(augment, DivAug | Views)
 
@@ -300,7 +300,7 @@ def _widening(step: TrainingStep, batch: Batch | MixedBatch) -> Callable[[], Ten
 
 
 def _choosing(step: TrainingStep, candidates: Tensor, indices: Tensor) -> Works:
-    """The works of scoring candidates and of selecting, where the augmenter's rule needs them."""
+    """Return the work of scoring and of selecting, if the augmenter's rule needs them."""
     augment, hardware = step.augment, step.hardware
     if not isinstance(augment, DivAug) or not METHODS[augment.method].needs_probs:
         return {}
@@ -318,7 +318,7 @@ def _choosing(step: TrainingStep, candidates: Tensor, indices: Tensor) -> Works:
 
 
 def _updating(step: TrainingStep) -> Callable[[], None]:
-    """The work of the optimiser."""
+    """Return the work of the optimiser."""
     # Gradients of a fixed place in memory; what they hold does not matter for the time.
     gradients = [torch.zeros_like(parameter) for parameter in step.optimizer.parameters]
 
@@ -331,14 +331,14 @@ def _updating(step: TrainingStep) -> Callable[[], None]:
 
 
 def tables(result: dict[str, Any]) -> tuple[Table, ...]:
-    """All tables of a comparison."""
+    """Return all tables of a comparison."""
     if result["benchmark"] == SEMI_KIND:
         return (semi_table(result),)
     return table(result), parts_table(result)
 
 
 def table(result: dict[str, Any]) -> Table:
-    """Milliseconds of the step, relative to the first recipe with the same network."""
+    """Return milliseconds of the step, relative to the first recipe with the same network."""
     rows = []
     for case in result["cases"]:
         median, spread = _times(case["step_ms"])
@@ -357,7 +357,7 @@ def table(result: dict[str, Any]) -> Table:
 
 
 def parts_table(result: dict[str, Any]) -> Table:
-    """Milliseconds of each part of the step and its share of the whole."""
+    """Return milliseconds of each part of the step and its share of the whole."""
     names = [case["recipe"]["name"] for case in result["cases"]]
 
     def cell(case: dict[str, Any], part: str) -> str:
@@ -375,7 +375,7 @@ def parts_table(result: dict[str, Any]) -> Table:
 
 
 def semi_table(result: dict[str, Any]) -> Table:
-    """Milliseconds of the step and of its passes, their ratio, and the parts beside them."""
+    """Return milliseconds of the step and of its passes, their ratio, and the parts beside them."""
     parts, rows = _parts_of(result), []
     for case in result["cases"]:
         recipe, alone = case["recipe"], case["parts_ms"]

@@ -20,7 +20,7 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="divaug",
-    help="Automated data augmentation that follows the model.",
+    help="Image augmentation on the device of the model, and training with it.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # its boxes of help show Python's types
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -50,10 +50,13 @@ _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "operations": (operations.operations, "List the operations and their magnitudes."),
     "preview": (operations.preview, "Draw what operations, or DivAug, do to your images."),
     "demo": (train.demo, "Train a small network with and without DivAug; compare."),
-    "train": (train.train, "Train a network as a recipe says."),
-    "evaluate": (measure.evaluate, "Accuracy and loss of a run on the test images."),
-    "measure": (measure.measure, "Diversity and affinity of augmenters, by a run's network."),
-    "examine": (measure.examine, "What the rules of selection keep, by a run's network."),
+    "train": (train.train, "Train a network by a recipe."),
+    "evaluate": (measure.evaluate, "Compute accuracy and loss of a run on the test images."),
+    "measure": (
+        measure.measure,
+        "Measure diversity and affinity of augmenters by a run's network.",
+    ),
+    "examine": (measure.examine, "Compare what the rules of selection keep, by a run's network."),
     "report": (report.report, "Compare runs on one page."),
     "reproduce": (report.reproduce, "Run and write a table or figure of the paper."),
 }
@@ -83,7 +86,7 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 def _usage(error: Exception) -> str:
-    """What is wrong, and which help to read."""
+    """Return the error and the command for its help."""
     text = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
     command = getattr(getattr(error, "ctx", None), "command_path", "divaug")
     return f"{text.rstrip('.')}; see {command} --help"

@@ -184,7 +184,7 @@ def _check_folder(source: Path) -> None:
 
 
 def _why_nothing(source: Path, wanted: str) -> str:
-    """The records of a folder, where those that are wanted are missing."""
+    """Return the records of a folder, where those that are wanted are missing."""
     from divaug.lab.results import load
 
     records = load(source)

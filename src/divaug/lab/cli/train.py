@@ -1,4 +1,4 @@
-"""`divaug train` and `divaug demo`: networks trained as recipes say."""
+"""`divaug train` and `divaug demo`: training by a recipe."""
 
 import shlex
 from pathlib import Path
@@ -122,7 +122,7 @@ def train(
 
 
 def _chosen(name: str | None, objective: str | None, out: Path, *, goes_on: bool) -> "Recipe":
-    """The recipe of a name, else of the run that goes on, else the one an objective stands for."""
+    """Return the recipe of a name, of a resumed run, or of an objective, in this order."""
     from divaug.lab import recipes
     from divaug.lab.train.folder import read_recipe
 
@@ -138,7 +138,7 @@ def _chosen(name: str | None, objective: str | None, out: Path, *, goes_on: bool
 def _continuation(
     out: Path, device: str | None, unlabelled: Path | None, log: str | None, *, eager: bool
 ) -> str:
-    """The command that goes on with a run: what its folder does not say is said again.
+    """Return the command that continues a run, with what its folder does not hold.
 
     Processes are taken to be on one machine.
     """

@@ -246,7 +246,7 @@ def statistics_of_chunks(chunks: Iterable[Tensor]) -> Statistics:
 
 @dataclass(frozen=True)
 class DataIdentity:
-    """The name, sizes and fingerprint that tell one dataset from another.
+    """The name, sizes and fingerprint of a dataset.
 
     Args:
         name: name of the dataset; another name is no other dataset.

@@ -164,7 +164,7 @@ def _leave_ctrl_c(_worker: int) -> None:
 
 
 class _Batches:
-    """Which images make up each batch: the sampler, in the main process only."""
+    """The indices of each batch: the sampler, in the main process only."""
 
     def __init__(
         self,

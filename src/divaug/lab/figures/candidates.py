@@ -203,7 +203,7 @@ def _left_of(e: int) -> int:
 
 
 def bar_scale(largest: float) -> float:
-    """The probability at the top of the bars: the largest one, rounded up to one digit.
+    """Return the probability at the top of the bars: the largest one, rounded up to one digit.
 
     Example:
         >>> bar_scale(0.113), bar_scale(0.97)
@@ -255,7 +255,7 @@ def _draw_number(page: Page, number: int, left: int, top: int) -> None:
 def _draw_bars(
     page: Page, heights: Sequence[float], left: int, top: int, color: tuple[int, int, int]
 ) -> None:
-    """One bar a class; of very many classes only the most probable, in order."""
+    """Draw one bar a class; of very many classes only the most probable, in order."""
     many = len(heights) > MOST_BARS
     shown = sorted(heights, reverse=True)[:MOST_BARS] if many else heights
     bottom = top + BARS
@@ -268,7 +268,7 @@ def _draw_bars(
 
 
 def _operations(one: SubPolicies) -> list[tuple[str, bool]]:
-    """Each operation in words, and whether its coin let it happen."""
+    """Return each operation in words, and whether its coin let it happen."""
     found = []
     for k in range(one.shape[-1]):
         i = int(one.operation[k])

@@ -43,7 +43,7 @@ def read_image(path: Path, *, upright: bool = True) -> Tensor:
 
 
 def to_tensor(picture: Image.Image) -> Tensor:
-    """A Pillow image as uint8 `[C,H,W]`."""
+    """Return a Pillow image as uint8 `[C,H,W]`."""
     pixels = np.array(picture)
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
@@ -51,7 +51,7 @@ def to_tensor(picture: Image.Image) -> Tensor:
 
 
 def to_picture(image: Tensor) -> Image.Image:
-    """uint8 `[C,H,W]` with 1 or 3 channels as a Pillow image in RGB."""
+    """Return uint8 `[C,H,W]` with 1 or 3 channels as a Pillow image in RGB."""
     pixels = image.cpu().expand(3, -1, -1).permute(1, 2, 0).contiguous().numpy()
     return Image.fromarray(pixels)
 
@@ -101,7 +101,7 @@ class Page:
 
     @staticmethod
     def blank(width: int, height: int) -> "Page":
-        """An empty page."""
+        """Return an empty page."""
         return Page(Image.new("RGB", (width, height), PAPER))
 
     @property

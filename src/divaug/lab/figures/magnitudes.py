@@ -26,7 +26,7 @@ GAP, LABEL, HEAD, TITLE, CAPTION = 6, 112, 24, 30, 15
 
 
 def signed_magnitudes(count: int) -> tuple[float, ...]:
-    """`count` magnitudes from 0 to 1 mirrored to the negative sign: −1, …, 0, …, 1.
+    """Return `count` magnitudes from 0 to 1 mirrored to the negative sign: −1, …, 0, …, 1.
 
     Example:
         >>> signed_magnitudes(3)
@@ -94,7 +94,7 @@ def _cell_size(image: Tensor) -> tuple[int, int]:
 
 
 def _cell(image: Tensor, partner: Tensor, name: str, m: float, space: str) -> tuple[Tensor, str]:
-    """The image under one operation, and what its argument was."""
+    """Return the image under one operation, and what its argument was."""
     _, height, width = image.shape
     sign = -1 if m < 0 else 1
     value = argument(name, abs(m), space=space, sign=sign, height=height, width=width)

@@ -93,7 +93,7 @@ def _gradient(top: Color, bottom: Color, t: Tensor) -> Tensor:
 
 
 def _sky(side: int, palette: Palette) -> Tensor:
-    """A vertical gradient with a disc of light and its glow."""
+    """Return a vertical gradient with a disc of light and its glow."""
     y, x = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
     sky = _gradient(*palette.sky, (y / (0.7 * side)).clamp(max=1))
     radius = torch.hypot(x - 0.72 * side, y - 0.24 * side) / side

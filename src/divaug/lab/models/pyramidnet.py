@@ -139,5 +139,5 @@ class PyramidNet(nn.Module):
 
 
 def pyramidnet_272(num_classes: int, in_channels: int = 3) -> PyramidNet:
-    """PyramidNet-272 (α = 200, bottleneck) with ShakeDrop: 26,210,842 parameters for 10 classes."""
+    """Return PyramidNet-272 (α = 200) with ShakeDrop: 26,210,842 parameters for 10 classes."""
     return PyramidNet(272, 200, num_classes, in_channels)

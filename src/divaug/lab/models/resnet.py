@@ -88,7 +88,7 @@ class ResNet(nn.Module):
 
 
 def resnet_18(num_classes: int, in_channels: int = 3) -> ResNet:
-    """ResNet-18 for small images: 11,173,962 parameters for 10 classes."""
+    """Return ResNet-18 for small images: 11,173,962 parameters for 10 classes."""
     return ResNet((64, 128, 256, 512), 2, num_classes, in_channels)
 
 
@@ -98,7 +98,7 @@ def tiny_resnet_8(num_classes: int, in_channels: int = 3) -> ResNet:
 
 
 def resnet_50(num_classes: int, in_channels: int = 3) -> nn.Module:
-    """ResNet-50 for ImageNet, from torchvision, without trained weights.
+    """Return ResNet-50 for ImageNet, from torchvision, without trained weights.
 
     The stride of a bottleneck is on its 3×3; the last BatchNorm of a block starts at weight 1.
 

@@ -1,4 +1,4 @@
-"""What Shake-Shake and ShakeDrop share: noise that can be replayed, and a two-faced scaling.
+"""Shared parts of Shake-Shake and ShakeDrop: replayable noise, and a two-faced scaling.
 
 Both regularisers multiply a branch by one random number in the forward pass and by another one in
 the backward pass, per image. The numbers come from :class:`ShakeNoise`, a pure function of
@@ -105,7 +105,7 @@ class ShakeNoise(nn.Module):
         return (words >> 8).to(torch.float32) * 2.0**-24
 
     def _positions(self, batch_size: int, device: torch.device) -> Tensor:
-        """Where each image stands in the batch of all processes, each of which has as many."""
+        """Return each image's position in the batch of all processes, which have equal parts."""
         kinds = self.kinds if sum(self.kinds) == batch_size else (batch_size,)
         places, before = [], 0
         for size in kinds:

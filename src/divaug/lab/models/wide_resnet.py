@@ -92,15 +92,15 @@ class WideResNet(nn.Module):
 
 
 def wide_resnet_40_2(num_classes: int, in_channels: int = 3) -> WideResNet:
-    """Wide-ResNet-40-2: 2,243,546 parameters for 10 classes."""
+    """Return Wide-ResNet-40-2: 2,243,546 parameters for 10 classes."""
     return WideResNet(40, 2, num_classes, in_channels)
 
 
 def wide_resnet_28_10(num_classes: int, in_channels: int = 3) -> WideResNet:
-    """Wide-ResNet-28-10: 36,479,194 parameters for 10 classes."""
+    """Return Wide-ResNet-28-10: 36,479,194 parameters for 10 classes."""
     return WideResNet(28, 10, num_classes, in_channels)
 
 
 def wide_resnet_28_2(num_classes: int, in_channels: int = 3) -> WideResNet:
-    """Wide-ResNet-28-2: 1,467,610 parameters for 10 classes."""
+    """Return Wide-ResNet-28-2: 1,467,610 parameters for 10 classes."""
     return WideResNet(28, 2, num_classes, in_channels)

@@ -141,7 +141,7 @@ def _draw_line(axes: Axes, points: Points, look: tuple[str, str], width: float, 
 
 
 def shares(run: RunRecord) -> pd.DataFrame:
-    """The share of each operation in all that kept sub-policies applied, a row for each epoch."""
+    """Return each operation's share of those that kept sub-policies applied, by epochs."""
     applied = run.kept("operations")
     return applied.div(applied.sum(axis=1), axis=0)
 

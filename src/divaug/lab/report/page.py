@@ -78,7 +78,7 @@ def write_report(
 def _render(
     runs: Sequence[RunRecord], data: str | Path | Dataset | None, summary: Table | None
 ) -> str:
-    """The page as text: one HTML file, its pictures inside, without scripts."""
+    """Return the page as text: one HTML file, its pictures inside, without scripts."""
     import jinja2  # here and below: bad input need not wait for them
 
     from divaug.lab.report.drawing import draw_curves, draw_operations, styles_of, to_page
@@ -100,7 +100,7 @@ def _render(
             alt = f"Candidates, predictions and selection for {len(candidates.classes)} images"
             picture = to_page(drawn, "", alt)
         except (ValueError, OSError) as error:
-            # A run can be read without its network and its data; the page says what it lacks.
+            # A run can be read without its network and its data; the page names what it lacks.
             lacking = " ".join(str(error).split())
         parts.append(
             {

@@ -30,7 +30,7 @@ class RunRecord:
             `record.diversity_kept` and `record.operations.Invert`.
         intervals: a row for each logged interval.
         start: machine, versions and commit of the last start; empty where nothing is known.
-        data: the data it was trained on; None where the run does not say.
+        data: the data it was trained on; None if it is not recorded.
         split: the labelled images; None where all are.
     """
 
@@ -53,18 +53,18 @@ class RunRecord:
         return len(self.epochs) == self.recipe.epochs
 
     def last(self, column: str) -> float:
-        """A number of the last epoch; NaN where there is none."""
+        """Return a number of the last epoch; NaN where there is none."""
         return float(self.epochs[column].iloc[-1]) if column in self.epochs else math.nan
 
     def points(self, column: str) -> Points:
-        """The numbers of a column over the epochs, counted from 1, where there are any."""
+        """Return the numbers of a column over the epochs, counted from 1, where there are any."""
         if column not in self.epochs:
             return []
         values = self.epochs[column]
         return [(i, float(value)) for i, value in enumerate(values, 1) if math.isfinite(value)]
 
     def learning_rates(self) -> Points:
-        """The learning rate at the end of each interval, over epochs."""
+        """Return the learning rate at the end of each interval, over epochs."""
         if self.intervals.empty:
             return []
         steps = self.last("step") / len(self.epochs)
@@ -72,7 +72,7 @@ class RunRecord:
         return [(step / steps, float(rate)) for step, rate in pairs]
 
     def kept(self, kind: str) -> pd.DataFrame:
-        """What the augmenter kept of each operation, a row for each epoch.
+        """Return the counts of each operation that the augmenter kept, a row for each epoch.
 
         Args:
             kind: "operations" for how often a kept sub-policy applied it, "drawn" for how often one

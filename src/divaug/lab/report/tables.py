@@ -54,7 +54,7 @@ _SUMMED = (
 
 
 def _row(number: int, run: RunRecord) -> dict[str, Any]:
-    """The values of a run, unrounded."""
+    """Return the values of a run, unrounded."""
     recipe, done = run.recipe, len(run.epochs)
     return {
         "run": str(number),
@@ -84,7 +84,7 @@ def _rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
 
 
 def runs_table(runs: Sequence[RunRecord]) -> Table:
-    """A row for each run; without columns in which all runs are as usual, or of one dataset."""
+    """Make a row for each run; columns in which all runs are as usual are left out."""
     usual = {"objective"} if all(run.recipe.objective == "supervised" for run in runs) else set()
     usual |= {"dataset"} if len({run.dataset for run in runs}) == 1 else set()
     return table("runs", "", [c for c in _RESULTS if c.key not in usual], _rows(runs), [_NOTE])
@@ -96,12 +96,12 @@ def provenance_table(runs: Sequence[RunRecord]) -> Table:
 
 
 def csv_table(runs: Sequence[RunRecord]) -> Table:
-    """All that is known of each run."""
+    """Return all values of each run."""
     return table("runs", "", [*_RESULTS, *_PROVENANCE], _rows(runs))
 
 
 def seeds_table(runs: Sequence[RunRecord]) -> Table | None:
-    """A row for each recipe that several finished runs share but for the seed; None for no such.
+    """Make a row for each recipe that several finished runs share except for the seed.
 
     Where two runs have one seed and the same labels, the row has no mean, and a note says which
     they are: a repeated run would count twice.

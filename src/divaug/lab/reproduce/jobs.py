@@ -49,7 +49,7 @@ MOST_IMAGES = 10_000
 
 
 def read_store(folder: Path) -> Store:
-    """All records of a folder, by hash."""
+    """Return all records of a folder, by hash."""
     return {one.hash: one for one in read_records(folder)}
 
 
@@ -61,7 +61,7 @@ class Job:
         hash: of its record.
         label: its name in the list.
         execute: does it, or goes on with it, and writes its record.
-        done: tests whether its record is there; None where the hash tells.
+        done: test whether its record is there; None to look for the hash.
         alone: whether it must have the device to itself.
         recipe: of a training.
     """
@@ -74,7 +74,7 @@ class Job:
     recipe: Recipe | None = None
 
     def is_done(self, store: Store) -> bool:
-        """Whether its record is there."""
+        """Return whether its record is there."""
         return self.hash in store if self.done is None else self.done(store)
 
 
@@ -83,7 +83,7 @@ def training(recipe: Recipe, *, keep: bool = False) -> Job:
 
     Args:
         recipe: every hyper-parameter.
-        keep: whether a later job needs its network, which is then kept whatever the work says.
+        keep: whether a later job needs its network, which is then always kept.
     """
     length = counted(recipe.epochs, "epoch")
     length += f" of {counted(recipe.epoch_steps, 'step')}" if recipe.epoch_steps else ""
@@ -152,7 +152,7 @@ def timing(base: Recipe, recipes: tuple[Recipe, ...], setting: str) -> Job:
 
 
 def run_folder(recipe: Recipe, work: Work) -> Path:
-    """The folder of a run."""
+    """Return the folder of a run."""
     return work.runs / f"{recipe.name}-seed{recipe.seed}-{options.run_hash(recipe)}"
 
 
@@ -295,7 +295,7 @@ def examination(
     Args:
         opened: the run, at one of its checkpoints.
         data: that the run was trained on.
-        about: what records say of that data, see `Shelf`.
+        about: the records' entry for that data, see `Shelf`.
         images: size of a balanced part of the training images to look at; 0 for all.
         device: None for a GPU where there is one.
         say: called with a line of text for what happens.

@@ -25,14 +25,14 @@ __all__ = ["LATER", "STAGES", "Plan", "plan_of"]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a stage's jobs are made from.
+    """The inputs of a stage's list of jobs.
 
     Args:
         options: which cells, and how much they are shrunk.
-        rows: of the target.
-        methods: of the target.
+        rows: rows of the target.
+        methods: methods of the target.
         store: the records of the stages before.
-        device: where jobs will run.
+        device: device of the jobs.
         eager: whether without compilation and CUDA graphs.
     """
 
@@ -44,11 +44,11 @@ class Plan:
     eager: bool = False
 
     def recipe(self, row: str, name: str, seed: int = 0, epochs: int | None = None) -> Recipe:
-        """The recipe of a cell."""
+        """Return the recipe of a cell."""
         return recipe_of(row, name, seed, self.options, epochs=epochs)
 
     def each(self, names: Sequence[str] | None = None) -> list[Recipe]:
-        """The recipe of every cell; the first seed of all comes before the second of any.
+        """Return the recipe of every cell; the first seed of all comes before the second of any.
 
         Args:
             names: methods; None for those of the target.
@@ -65,7 +65,7 @@ class Plan:
 def plan_of(
     name: str, options: Options, store: Store, device: str | None = None, *, eager: bool = False
 ) -> Plan:
-    """A target as the options narrow it.
+    """Return a target as the options narrow it.
 
     Raises:
         ValueError: an unknown target, or a row or method that it does not have.
@@ -92,7 +92,7 @@ def _examinations(plan: Plan) -> list[Job]:
 
 
 def _measured_by(scorers: Sequence[str]) -> tuple[_Stage, _Stage]:
-    """Two stages: train the scorers and every cell, then measure every method with the scorers."""
+    """Make two stages: train scorers and every cell, then measure methods with the scorers."""
 
     def trainings(plan: Plan) -> list[Job]:
         return [training(one) for one in dict.fromkeys([*plan.each(scorers), *plan.each()])]

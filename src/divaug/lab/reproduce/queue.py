@@ -168,7 +168,7 @@ def _in_worker(job: Job, work: Work, known: Mapping[str, str]) -> End:
 
 
 def list_target(name: str, options: Options, work: Work) -> Table:
-    """The jobs of a target, with the time of trainings whose step was timed on this machine.
+    """Return the jobs of a target, with the time of trainings whose step was timed on this machine.
 
     Args:
         name: of the target.
@@ -199,7 +199,7 @@ def list_target(name: str, options: Options, work: Work) -> Table:
 
 
 def _seconds(job: Job, begun: int, store: Store, work: Work) -> float | None:
-    """The time of a training, by the last timing of its step here; None without one."""
+    """Return the time of a training, by the last timing of its step here; None without one."""
     recipe = job.recipe
     if recipe is None:
         return None

@@ -31,13 +31,13 @@ _REPEATS = {"cuda": (15, 10), "cpu": (9, 1)}
 
 
 def this_setting(recipe: Recipe, device: str | None = None, *, eager: bool = False) -> str:
-    """All that times taken here will share; see `setting_of`."""
+    """Return all that times taken here will share; see `setting_of`."""
     hardware = Hardware.choose(device, recipe.precision, eager=eager)
     return setting_of(_place(hardware, torch.get_num_threads()))
 
 
 def new_batch() -> str:
-    """A name for steps that are timed beside one; later ones sort behind earlier ones."""
+    """Return a name for steps that are timed beside one; later ones sort behind earlier ones."""
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"
 
 
@@ -50,7 +50,7 @@ def tidy() -> None:
 
 
 def this_machine(recipe: Recipe, device: str | None = None) -> str:
-    """The kind of machine that times belong to."""
+    """Return the kind of machine that times belong to."""
     return machine_of(_place(Hardware.choose(device, recipe.precision), torch.get_num_threads()))
 
 

@@ -29,7 +29,7 @@ _NEIGHBOURS = "side_by_side.json"
 
 
 class End(Enum):
-    """How a job ended."""
+    """The end of a job."""
 
     FINISHED = "finished"
     TIME_UP = "the time is up"
@@ -38,7 +38,7 @@ class End(Enum):
 
     @property
     def code(self) -> int:
-        """The exit code: 75 says that the same command goes on, 130 and 143 are those of shells."""
+        """The exit code: 75 if the same command continues, 130 and 143 as in shells."""
         return {"FINISHED": 0, "TIME_UP": 75, "SIGINT": 130, "SIGTERM": 143}[self.name]
 
 
@@ -69,7 +69,7 @@ class Work:
 
     @property
     def may_begin(self) -> bool:
-        """Whether there is time enough to begin something."""
+        """True if there is time enough to begin something."""
         needed = _NEEDED[choose_device(self.device).type]
         return self.until is None or time.time() + needed < self.until
 
@@ -93,7 +93,7 @@ class Shelf:
         self._whole: dict[str, tuple[Dataset, str]] = {}
 
     def get(self, recipe: Recipe) -> tuple[Dataset, dict[str, Any]]:
-        """The images that a recipe trains on, and what a record says of them.
+        """Return the images that a recipe trains on, and their entry in a record.
 
         Raises:
             ValueError: a folder of images, which is not in memory, or other data than earlier
@@ -178,7 +178,7 @@ class Watch(Silent):
 
 
 def read_starts(folder: Path) -> list[dict[str, Any]]:
-    """The environment of each start of a run, for others to read."""
+    """Return the environment of each start of a run, for others to read."""
     starts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
     return [portable(start) for start in starts]
 
@@ -194,11 +194,11 @@ def _neighbours(folder: Path) -> int:
 
 
 def condense(folder: Path, data: dict[str, Any]) -> Run:
-    """The record of a finished run: its epochs, without the intervals between them.
+    """Return the record of a finished run: its epochs, without the intervals between them.
 
     Args:
         folder: of the run.
-        data: what the record says of the dataset.
+        data: the record's entry for the dataset.
     """
     recipe = read_recipe(folder)
     lines = read_epochs(folder)

@@ -63,7 +63,7 @@ def train(
         eager: True to do without compilation and CUDA graphs.
         reporter: reports the progress; None for a bar or lines on standard output.
         split: the labelled images, or a file such as a run's `split.json`, for objectives with
-            unlabelled images; None to draw as many as the recipe says.
+            unlabelled images; None to draw the recipe's number.
         unlabelled: uint8 `[U,C,H,W]`, an `.npy` file of that, or a dataset or `.npz` file whose
             training images are taken;
             None for all training images, labelled ones included. No label of theirs is read.

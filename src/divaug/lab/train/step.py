@@ -195,5 +195,5 @@ def state_of(step: TrainingStep) -> list[Tensor]:
 
 
 def run_of(step: TrainingStep) -> Callable[[Inputs], None]:
-    """Return the step, as a graph if its hardware says so."""
+    """Return the step, as a graph if its hardware uses graphs."""
     return GraphedStep(step) if step.hardware.graphed else step
