@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
@@ -140,6 +142,7 @@ def _at_once(
     # A forked process cannot use CUDA.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(work.jobs, context, _begin_worker)
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(End.SIGTERM.code))
     try:
         futures = {pool.submit(_in_worker, job, work, known): job for job in jobs}
         for future in as_completed(futures):
@@ -152,6 +155,7 @@ def _at_once(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+        signal.signal(signal.SIGTERM, before)
 
 
 def _begin_worker() -> None:
