@@ -233,13 +233,6 @@ def test_recipes_can_be_listed_and_filtered():
         assert part == ["demo-default", "demo-divaug"]
 
 
-def test_a_bare_command_shows_its_help(capsys):
-    with pytest.raises(SystemExit) as error:
-        run([])
-    assert error.value.code == 0
-    assert "evaluate" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("words", [("evaluate",), ("report", "--out", "{tmp}/r.html")])
 @pytest.mark.parametrize(
     ("name", "content", "message"),

@@ -4,7 +4,6 @@ import copy
 import itertools
 import json
 import math
-import shutil
 
 import numpy as np
 import pytest
@@ -188,15 +187,6 @@ def test_a_single_candidate_leaves_nothing_to_chance(network):
     assert {one.agreement for one in found.choices} == {1.0}
 
 
-@pytest.mark.parametrize("batch_size", [1, 7])
-def test_evaluation_mode_hangs_on_no_batch(network, batch_size):
-    whole, parts = looked(network), looked(network, batch_size=batch_size)
-    for one, other in zip(whole.choices, parts.choices, strict=True):
-        if one.way == JUDGE:
-            assert other.diversity == pytest.approx(one.diversity, rel=1e-3)
-            assert other.accuracy == one.accuracy
-
-
 def everything(network):
     state = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     return state, [module.training for module in network.modules()]
@@ -266,19 +256,6 @@ class Failing(torch.nn.Module):
         return self.network(images)
 
 
-@pytest.mark.parametrize("answers", [0, 1, 2])
-def test_the_network_is_left_as_it_was_when_it_fails(network, answers):
-    """At the first, second and third way of scoring, the last without running statistics."""
-    failing = Failing(network, answers)
-    before, modes = everything(failing)
-    with pytest.raises(RuntimeError, match="no answer"):
-        looked(failing)
-    after, now = everything(failing)
-    assert modes == now
-    assert before.keys() == after.keys()
-    assert all(torch.equal(before[name], after[name]) for name in before)
-
-
 def test_too_many_subsets_to_try_leave_the_exact_rule_out(network):
     found = looked(network, num_candidates=30, num_selected=10, spaces=("paper",))
     assert {one.rule for one in found.choices} == set(METHODS) - {"exact"}
@@ -325,25 +302,6 @@ def test_a_run_is_examined_at_its_own_settings(run):
         assert examine(asked, data, default_of("toy", data), CPU, **settings | other) != found
 
 
-def test_a_newer_checkpoint_that_is_damaged_is_told(run, tmp_path):
-    folder = tmp_path / "run"
-    shutil.copytree(run[0], folder)
-    last = sorted((folder / "checkpoints").iterdir())[-1]
-    (last / "model.safetensors").write_bytes(b"nothing")
-    told = []
-    found = examine_run(folder, device="cpu", images=8, say=told.append)
-    assert any(last.name in line for line in told)
-    assert found.images == 8
-
-
-def test_a_run_with_other_ranges_is_examined_with_its_own_too(run, tmp_path):
-    _, path = run
-    recipe = toy_recipe(augmenter="divaug", epochs=1, space="uda")
-    train(recipe, tmp_path / "run", data=path, device="cpu", reporter=Silent())
-    found = examine_run(tmp_path / "run", device="cpu")
-    assert [one.space for one in found.candidates] == ["uda", *SPACES]
-
-
 def test_the_command_shows_what_it_writes(run, tmp_path):
     folder, _ = run
     path = tmp_path / "new" / "found.json"
@@ -382,33 +340,6 @@ def test_the_command_leaves_a_record_of_the_checkpoint(run, tmp_path):
         assert named in str(result.exception)
     assert read_records(tmp_path) == before
     assert call(*words).exit_code == 0  # without a record it is shown
-
-
-def test_data_that_was_moved_is_found_where_it_is_said_to_be(run, tmp_path):
-    folder, data = run
-    moved, kept = tmp_path / "moved.npz", data.read_bytes()
-    moved.write_bytes(kept)
-    data.unlink()
-    try:
-        words = ("examine", folder, "--images", 8, "--results", tmp_path, "--device", "cpu")
-        result = call(*words)
-        assert "say where the data is now with --data" in str(result.exception)
-        assert call(*words, "--data", moved).exit_code == 0
-    finally:
-        data.write_bytes(kept)
-    assert [one.values["images"] for one in read_records(tmp_path)] == [8]
-
-
-def test_a_folder_that_cannot_hold_records_is_refused_before_any_work(run, tmp_path, monkeypatch):
-    def forbidden(*_args, **_more):
-        raise AssertionError("examined, with nowhere to write to")
-
-    monkeypatch.setattr("divaug.lab.examine.examine", forbidden)
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    result = call("examine", run[0], "--results", blocked, "--device", "cpu")
-    assert isinstance(result.exception, OSError)
-    assert blocked.read_text() == ""
 
 
 def test_the_order_is_made_on_the_processor_whatever_the_default_device(network):

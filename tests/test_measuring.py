@@ -44,15 +44,6 @@ def test_measures_of_every_augmenter_keep_their_bounds(name, network):
     assert (found.views, found.train_images, found.test_images) == (4, 12, 8)
 
 
-def test_without_augmentation_nothing_is_diverse_and_nothing_shifts(network):
-    found = measure(network, DATA, maker("none", network), DEFAULT, CPU, views=3)
-    assert found.variance_diversity == pytest.approx(0.0, abs=1e-10)
-    assert found.affinity == 0.0
-    logits = network((DATA.train_images / 255 - 0.35) / 0.25).detach()
-    expected = float(F.cross_entropy(logits, DATA.train_labels))
-    assert found.loss_diversity == pytest.approx(expected, rel=1e-5)
-
-
 def test_measures_follow_their_definitions_image_by_image(network):
     """The slow way: each view of each image on its own, as the draws of successive steps."""
     found = measure(
@@ -152,11 +143,6 @@ def test_epochs_of_a_schedule_lie_in_the_middle_of_equal_parts():
 def test_schedules_are_those_whose_policy_asks_for_the_epoch(name, network):
     policy = maker(name, network)(DATA.train_images).expansion.policy
     assert policy.needs_epoch == (name in SCHEDULES)
-
-
-def test_no_epoch_is_refused(network):
-    with pytest.raises(ValueError, match="`epochs` must name at least one"):
-        measure(network, DATA, maker("pba", network), DEFAULT, CPU, epochs=())
 
 
 def test_selection_makes_kept_views_more_diverse_than_chance(network):

@@ -16,7 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import divaug
 from divaug.lab.train import train
 from divaug.lab.train.console import Silent
-from divaug.lab.train.folder import is_empty, read_metrics
+from divaug.lab.train.folder import read_metrics
 from tests.training_helpers import StopAfter, same_story, toy_data, toy_recipe
 
 DATA = toy_data()
@@ -120,13 +120,6 @@ def test_of_two_fresh_starts_the_later_one_to_write_is_refused(tmp_path):
     with pytest.raises(FileExistsError, match="another process has begun a run"):
         run(toy_recipe(), tmp_path / "whole", reporter=AnotherBegins(write_whole))
     assert json.loads((tmp_path / "whole" / "recipe.json").read_text())["epochs"] == 1
-
-
-def test_a_folder_with_nothing_but_a_lock_is_empty(tmp_path):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / ".lock").touch()
-    assert run(toy_recipe(epochs=1), tmp_path / "run").finished
-    assert not is_empty(tmp_path / "run")
 
 
 def test_no_lock_is_put_into_a_folder_that_is_no_run(tmp_path):

@@ -261,9 +261,6 @@ class TestLabels:
         content = json.loads(found.pop())
         assert Split(tuple(content["labelled"]), 0) == draw_split(toy_data(), 12, 0)
 
-    def test_zero_labels_are_all(self):
-        assert draw_split(toy_data(), 0, 0).labelled == tuple(range(48))
-
     def test_text_there_and_back(self, tmp_path):
         split = Split((5, 1, 3), 7)
         path = tmp_path / "split.json"
@@ -361,10 +358,6 @@ class TestBadInput:
         object.__setattr__(folder, "name", "photos")
         with pytest.raises(ValueError, match="'uda' needs a dataset in memory, and 'photos'"):
             parts_of(semi_recipe(), folder)
-
-    def test_processes_that_do_not_divide_the_batches(self):
-        with pytest.raises(ValueError, match="must be a multiple of the 4 processes, got 6"):
-            parts_of(semi_recipe(), processes=Processes(1, 4))
 
 
 class TestFeed:

@@ -27,7 +27,7 @@ from divaug.lab.train import Hardware, checkpoint, train
 from divaug.lab.train.batches import InMemory
 from divaug.lab.train.build import assemble
 from divaug.lab.train.console import Silent
-from divaug.lab.train.data import default_of, load_data
+from divaug.lab.train.data import default_of
 from divaug.lab.train.device import choose_device
 from divaug.lab.train.evaluation import evaluate
 from divaug.lab.train.folder import read_metrics, read_recipe
@@ -249,20 +249,6 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_the_step_is_named(tmp_path,
     assert checkpoint.find(tmp_path / "run" / "checkpoints") == []
 
 
-def test_the_message_names_the_last_checkpoint(tmp_path, monkeypatch):
-    save = checkpoint.save
-
-    def save_and_spoil(folder, found):
-        path = save(folder, found)
-        with torch.no_grad():
-            next(iter(found.model.values())).fill_(math.nan)
-        return path
-
-    monkeypatch.setattr(checkpoint, "save", save_and_spoil)
-    with pytest.raises(ValueError, match=r"not finite at step 7 .*step-00000006"):
-        run(toy_recipe(epochs=3), tmp_path / "run")
-
-
 def test_an_existing_folder_is_refused_and_left_alone(tmp_path):
     recipe = toy_recipe(epochs=1)
     run(recipe, tmp_path / "run")
@@ -436,23 +422,6 @@ def test_default_augmentations_have_the_statistics_of_the_data(dataset):
     assert (default.mean, default.std) == (data.mean, data.std)
     expected = {"Fashion-MNIST-small": (2, 8), "cifar10": (4, 16), "toy": (2, 8)}
     assert (default.padding, default.cutout) == expected[dataset]
-
-
-def test_data_can_be_a_file_or_is_named_when_missing(tmp_path):
-    import numpy as np
-
-    path = tmp_path / "mine.npz"
-    np.savez(
-        path,
-        x_train=DATA.train_images.numpy(),
-        y_train=DATA.train_labels.numpy(),
-        x_test=DATA.test_images.numpy(),
-        y_test=DATA.test_labels.numpy(),
-    )
-    found = load_data(toy_recipe(train_images=8), path)
-    assert found.train_images.shape == (8, 1, 16, 16)
-    with pytest.raises(FileNotFoundError, match="does not exist"):
-        load_data(toy_recipe(), tmp_path / "none.npz")
 
 
 def test_folders_of_images_are_streamed(tmp_path):
