@@ -52,7 +52,7 @@ def stretches(work: Work, hardware: Hardware, repeats: int, steps: int) -> list[
 def in_turns(
     works: Sequence[Work], hardware: Hardware, repeats: int, steps: int
 ) -> list[dict[str, float]]:
-    """Return time calls in turns: milliseconds a call of each, median, lowest and highest."""
+    """Time calls in turns: milliseconds a call of each, median, lowest and highest."""
     rounds = [[stretches(work, hardware, 1, steps)[0] for work in works] for _ in range(repeats)]
     return [
         {"median": statistics.median(times), "low": min(times), "high": max(times)}
@@ -61,7 +61,7 @@ def in_turns(
 
 
 def time_calls(work: Work) -> dict[str, float]:
-    """Return time a call on a GPU in two ways.
+    """Time a call on a GPU in two ways.
 
     Returns:
         `graph_ms`, replayed from a graph: what the work itself takes; and `eager_ms`, called from

@@ -125,7 +125,7 @@ def measure(
     data: Dataset | None = None,
     beside: Ready | None = None,
 ) -> dict[str, Any]:
-    """Return time a recipe's training step and its parts.
+    """Time a recipe's training step and its parts.
 
     Args:
         recipe: network, augmenter and batch.
@@ -158,7 +158,7 @@ def compare(
     steps: int = 10,
     eager: bool = False,
 ) -> dict[str, Any]:
-    """Return time several recipes of one kind in one run, those of one network in turns.
+    """Time several recipes of one kind in one run, those of one network in turns.
 
     A GPU is slower when it is warm: in turns, all are timed in the same state, and their ratio
     belongs to one machine and moment. Where a GPU is timed, its kernels are compared with batched
@@ -275,7 +275,7 @@ def _semi_works(step: TrainingStep, inputs: Inputs) -> Works:
 
 
 def _feeding(parts: Parts, inputs: Inputs, hardware: Hardware, repeats: int) -> float:
-    """Return time an epoch's order and the copies to a recorded step: milliseconds a step."""
+    """Time an epoch's order and the copies to a recorded step: milliseconds a step."""
     places = tuple(part.clone() for part in inputs)
 
     def feed() -> None:

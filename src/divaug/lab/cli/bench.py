@@ -104,7 +104,7 @@ def step(
         typer.Option(help="uda or fixmatch: its own recipe, against the network passes alone."),
     ] = None,
 ) -> None:
-    """The training step of recipes and its parts, each relative to the first recipe's."""
+    """Time the training step of recipes and its parts, relative to the first recipe's."""
     from divaug.lab import recipes
     from divaug.lab.bench import step as benchmark
 

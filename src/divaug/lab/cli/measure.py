@@ -120,7 +120,7 @@ def examine(
     ] = None,
     device: Device = None,
 ) -> None:
-    """Which candidates every rule of selection keeps, and whether the way of scoring matters.
+    """Compare the candidates that every rule of selection keeps, by several ways of scoring.
 
     The same candidates are scored in float32, in bfloat16 and with the statistics of the batch, at
     the run's E and S; what is kept is judged by diversity and by whether it is classified right.

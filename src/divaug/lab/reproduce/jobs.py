@@ -120,7 +120,7 @@ def examining(recipe: Recipe) -> Job:
 
 
 def timing(base: Recipe, recipes: tuple[Recipe, ...], setting: str) -> Job:
-    """Return time the steps of methods, each in turns with that of a base.
+    """Time the steps of methods, each in turns with that of a base.
 
     Times drift with clocks, drivers and sources: methods are only related to a base that was timed
     in the same batch, so a batch that goes on after an interruption begins with the base anew.

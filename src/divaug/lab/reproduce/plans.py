@@ -111,7 +111,7 @@ def _measured_by(scorers: Sequence[str]) -> tuple[_Stage, _Stage]:
 
 
 def _timings(plan: Plan, base: str) -> list[Job]:
-    """Return time the step of every method, beside that of a base."""
+    """Time the step of every method, beside that of a base."""
     jobs: list[Job] = []
     for row in plan.rows:
         first = plan.recipe(row, base)

@@ -73,7 +73,7 @@ def time_step(
     batch: str,
     base: Ready | None = None,
 ) -> Cost:
-    """Return time the step of a recipe on random images, with its parts and its memory.
+    """Time the step of a recipe on random images, with its parts and its memory.
 
     Args:
         recipe: whose step.

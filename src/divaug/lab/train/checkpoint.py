@@ -293,7 +293,7 @@ _NUMBERS = ("applied", "drawn", "probability", "diversity")
 def _reduced(
     augment: Augmenter, processes: Processes, device: torch.device
 ) -> dict[str, Any] | None:
-    """Return all-reduce an augmenter's record state. Collective: every process must call it."""
+    """All-reduce an augmenter's record state. Collective: every process must call it."""
     mine = augment.record_state()
     if mine is None or not processes.shared:
         return mine
