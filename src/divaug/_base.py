@@ -89,7 +89,7 @@ class Expansion:
 
 @lru_cache(maxsize=2)
 def _scaled(channels: int) -> DefaultAugmentation:
-    """Bytes scaled to [0, 1]."""
+    """Return bytes scaled to [0, 1]."""
     return plain((0.0,) * channels, (1.0,) * channels)
 
 
@@ -189,7 +189,7 @@ class Augmenter(ABC):
         self.step += 1
 
     def _sums_for(self, subpolicies: SubPolicies) -> Sums:
-        """The totals, on the device of the sub-policies."""
+        """Return the totals, on the device of the sub-policies."""
         names = [operation.name for operation in subpolicies.operations]
         if self._sums is None:
             self._sums = Sums.zeros(names, subpolicies.device)
@@ -218,7 +218,7 @@ class Augmenter(ABC):
         return follow(masks, subpolicies, fill=fill, chosen=chosen, backend=backend).flatten(0, 1)
 
     def kept(self) -> SubPolicies:
-        """The sub-policies `[B,S,K]` behind the S views of each image of the last call, in order.
+        """Return the sub-policies `[B,S,K]` behind the views of the last call, in order.
 
         They can be printed, saved, and applied again with `divaug.replay`, given the same `pool`.
         With `finished=True` it gives the views themselves.
@@ -232,7 +232,7 @@ class Augmenter(ABC):
         return subpolicies[row, chosen]
 
     def record(self) -> Record:
-        """What was kept since the last `reset_record`; waits for the device."""
+        """Return a summary of what was kept since the last `reset_record`; synchronises."""
         if self._sums is None or not int(self._sums.totals["images"]):
             raise ValueError("nothing was augmented yet: call the augmenter first.")
         return self._sums.to_record()
@@ -295,7 +295,7 @@ def check_size(masks: object, size: tuple[int, int]) -> None:
 
 
 def repeat_labels(labels: Tensor | None, images: Tensor, views: int) -> Tensor | None:
-    """Each image's label `views` times, image-major; hard, soft or none, never changed."""
+    """Return each image's label `views` times, image-major; hard, soft or none, never changed."""
     if labels is None:
         return None
     check_images(images)

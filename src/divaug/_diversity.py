@@ -81,7 +81,7 @@ def kept_by_chance(num_candidates: int, num_selected: int) -> float:
 
 
 def largest_diversity(probs: Tensor, num_selected: int) -> Tensor:
-    """The largest Variance Diversity of any S of E candidates: no rule of selection surpasses it.
+    """Return the largest Variance Diversity of any S of E candidates, the bound of all rules.
 
     Args:
         probs: `[B,E,D]`.
@@ -125,7 +125,7 @@ def _pairs(E: int, S: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor
 
 
 def upper_bound(num_selected: int, num_classes: int) -> float:
-    """The largest Variance Diversity that S vectors over D classes can have: 1 − 1/min(S, D).
+    """Return the largest Variance Diversity of S vectors over D classes: 1 − 1/min(S, D).
 
     Reached when the predictions are spread evenly over as many classes as there are; where D does
     not divide S it is a bound that is not attained.
@@ -256,7 +256,7 @@ class Mean:
         self.count += values.numel()
 
     def compute(self) -> Tensor:
-        """The mean over everything added so far."""
+        """Return the mean over everything added so far."""
         if not self.count:
             raise ValueError("nothing was measured yet: call `update` first.")
         total = self.total

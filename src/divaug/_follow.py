@@ -138,7 +138,7 @@ def _sources(candidates: Tensor, pixels: int) -> Tensor:
 
 
 def _moving_alone(subpolicies: SubPolicies) -> SubPolicies:
-    """The same sub-policies without the operations that leave pixels in their places."""
+    """Return the same sub-policies without the operations that leave pixels in their places."""
     # Those beyond the sixteen are run one by one: behind the last that moves, none need be.
     every = subpolicies.operations
     moving = [operation.moving is not None for operation in every]

@@ -204,7 +204,7 @@ def _by_taps(images: Tensor, box: Tensor, size: int) -> Tensor:
 
 
 def _by_products(images: Tensor, box: Tensor, size: int) -> Tensor:
-    """The same by two matrix products in float64, exact since all numbers in them are whole."""
+    """Do the same by two matrix products in float64, exact since all numbers are integers."""
     height, width = images.shape[2:]
     top, left, h, w = box.unbind(1)
     across = _weights(left, w, width, size)

@@ -94,12 +94,12 @@ class Sums:
         return sums
 
     def state(self) -> dict[str, Any]:
-        """The totals as JSON can hold them; waits for the device."""
+        """Return the totals as JSON can hold them; waits for the device."""
         totals = {name: total.tolist() for name, total in self.totals.items()}
         return {"names": self.names, **totals, "asked": self.scored}
 
     def to(self, device: torch.device) -> "Sums":
-        """The same totals on a device."""
+        """Return the same totals on a device."""
         totals = {name: total.to(device) for name, total in self.totals.items()}
         return Sums(self.names, totals, self.scored)
 
@@ -152,7 +152,7 @@ class Sums:
             total.zero_()
 
     def to_record(self) -> Record:
-        """The totals as numbers; waits for the device."""
+        """Return the totals as numbers; waits for the device."""
         state = self.state()
         images, drawn = state["images"], state["drawn"]
         shares = zip(state["probability"], drawn, strict=True)

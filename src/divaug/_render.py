@@ -245,7 +245,7 @@ def _slots(subpolicies: SubPolicies, slots: slice) -> SubPolicies:
 
 
 def _slot(subpolicies: SubPolicies, k: int, known: int) -> SubPolicies:
-    """One slot, with the kernels' own operations alone applied."""
+    """Return one slot, with the kernels' own operations alone applied."""
     this = _slots(subpolicies, slice(k, k + 1))
     theirs = this.operation < known
     return replace(

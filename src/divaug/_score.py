@@ -13,7 +13,7 @@ __all__ = ["check_model", "dtype_of", "logits_of", "score"]
 
 
 def dtype_of(model: nn.Module) -> torch.dtype:
-    """The dtype of the model's parameters; float32 where it has none that images can have."""
+    """Return the dtype of the model's parameters; float32 without one that images can have."""
     floats = (p.dtype for p in model.parameters() if p.is_floating_point())
     # Eight bits hold weights, not images.
     return next((dtype for dtype in floats if dtype.itemsize > 1), torch.float32)

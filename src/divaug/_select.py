@@ -138,7 +138,7 @@ def _check_subsets(E: int, S: int) -> None:
 
 
 def _exact(_xp: Any, probs: Tensor, S: int, _words: Any) -> Any:
-    """The subset of largest Variance Diversity; the first of equal ones."""
+    """Return the subset of largest Variance Diversity; the first of equal ones."""
     distance, usable = squared_distances(probs)
     # Room for the sum over all pairs; for few of them there is enough.
     largest = math.comb(S, 2) * 2 * LARGEST_SUM**2

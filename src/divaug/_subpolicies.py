@@ -70,7 +70,7 @@ class Placement:
     shift: Tensor | None = None
 
     def tensors(self) -> dict[str, Tensor]:
-        """The tensors by name, without those that are None."""
+        """Return the tensors by name, without those that are None."""
         kinds = _PLACED | _PHOTOGRAPHED if self.default.photometric else _PLACED
         return {name: getattr(self, name) for name in kinds}
 
@@ -86,7 +86,7 @@ class Placement:
             )
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Placement":
-        """The placement with `function` applied to each tensor."""
+        """Return the placement with `function` applied to each tensor."""
         changed = {name: function(tensor) for name, tensor in self.tensors().items()}
         return Placement(self.default, **changed)
 
@@ -137,7 +137,7 @@ class SubPolicies:
         return tuple(operation.name for operation in self.operations)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The tensors by name."""
+        """Return the tensors by name."""
         return {name: getattr(self, name) for name in _DRAWN}
 
     def _map(self, function: Any) -> "SubPolicies":
@@ -169,15 +169,15 @@ class SubPolicies:
         return table[self.operation.long()] & self.applied
 
     def to(self, device: torch.device | str) -> "SubPolicies":
-        """The same sub-policies on another device."""
+        """Return the same sub-policies on another device."""
         return self._map(lambda tensor: tensor.to(device))
 
     def clone(self) -> "SubPolicies":
-        """The same sub-policies in memory of their own."""
+        """Return the same sub-policies in memory of their own."""
         return self._map(torch.clone)
 
     def flatten(self) -> "SubPolicies":
-        """All leading axes as one: `[N,K]`."""
+        """Return all leading axes as one: `[N,K]`."""
         leading = self.operation.ndim - 1
         if leading == 0:  # a single sub-policy
             return self._map(lambda tensor: tensor[None])
@@ -216,7 +216,7 @@ class SubPolicies:
         return same and self.names == other.names
 
     def describe(self) -> list[str]:
-        """One line of text for each sub-policy, for people.
+        """Return one line of text for each sub-policy, for people.
 
         Example:
             >>> import divaug

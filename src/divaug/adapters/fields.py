@@ -61,7 +61,7 @@ class Fields:
             raise ValueError(f"each field must be named once, got {named}.")
 
     def _named(self) -> Iterator[tuple[str, Field]]:
-        """Every field that must be in a batch, with its role."""
+        """Yield every field that must be in a batch, with its role."""
         yield "images", self.images
         for role, at in (("labels", self.labels), ("index", self.index)):
             if at is not None:
@@ -115,7 +115,7 @@ class Fields:
         return out if isinstance(batch, Mapping) else type(batch)(out.values())
 
     def _parts(self, batch: Batch) -> dict[Field, Any]:
-        """The batch's entries by position or key, checked for the named ones."""
+        """Return the batch's entries by position or key, checked for the named ones."""
         if isinstance(batch, Mapping):
             parts = dict(batch)
         elif type(batch) in (tuple, list):

@@ -167,7 +167,7 @@ def _warn_if_not_sharded(loader: object) -> None:
 
 
 def _device_of(augment: Augmenter) -> torch.device | None:
-    """The device of `DivAug`'s model; None without a model."""
+    """Return the device of `DivAug`'s model; None without a model."""
     if not isinstance(augment, DivAug):
         return None
     return next((part.device for part in augment.model.parameters()), None)

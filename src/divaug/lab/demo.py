@@ -97,7 +97,7 @@ def demonstrate(
 
 
 def plan(changes: Sequence[str] = ()) -> dict[str, tuple[str, Recipe]]:
-    """Return row of the table → folder and recipe of its run.
+    """Return the folder and recipe of the run of each row of the table.
 
     Raises:
         ValueError: a change that a recipe does not allow.

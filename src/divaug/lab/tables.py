@@ -67,7 +67,7 @@ class Table:
         return "\n".join([*head, line(self.columns), rule, *map(line, self.rows), *foot])
 
     def to_markdown(self) -> str:
-        """A Markdown table, its notes below it."""
+        """Return a Markdown table, its notes below it."""
         rule = tuple("--:" if i in self.numeric else "---" for i in range(len(self.columns)))
         safe = [tuple(map(_safe, row)) for row in self.rows]
         lines = ["| " + " | ".join(cells) + " |" for cells in (self.columns, rule, *safe)]
@@ -92,7 +92,7 @@ def _safe(text: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it.
+    """Format a time for people.
 
     Example:
         >>> duration(7.25), duration(75), duration(3 * 3600 + 120)
@@ -132,17 +132,17 @@ class Column:
     counts: str = ""
 
     def rarely(self) -> "Column":
-        """The same column, for people to see only where there is something to see."""
+        """Return the same column, for people to see only where there is something to see."""
         return replace(self, rare=True)
 
     def value(self, row: Mapping[str, Any]) -> Any:
-        """The value that a row has; nothing was counted where there is no mean."""
+        """Return the value that a row has; nothing was counted where there is no mean."""
         if not self.counts:
             return row.get(self.key)
         return getattr(row.get(self.counts), "n", None if self.rare else 0)
 
     def text(self, row: Mapping[str, Any]) -> str:
-        """The value as people read it."""
+        """Return the value as people read it."""
         value = self.value(row)
         if isinstance(value, str):
             return value  # also the reason why there is no number
@@ -151,7 +151,7 @@ class Column:
         return self.show.format(value) if isinstance(self.show, str) else self.show(value)
 
     def cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Column of CSV → value, unrounded."""
+        """Return column of CSV → value, unrounded."""
         value = self.value(row)
         if not self.ends:
             return {self.key: "" if _nothing(value) else value}

@@ -70,7 +70,7 @@ def affine(images: Tensor, coefficients: Tensor) -> Tensor:
 
 
 def _sample(padded: Tensor, place: Tensor, shape: torch.Size) -> Tensor:
-    """The pixels `place` [n,H,W] of every channel's plane."""
+    """Return the pixels `place` [n,H,W] of every channel's plane."""
     n, channels, height, width = shape
     index = place.view(n, 1, height * width).to(torch.int64).expand(n, channels, height * width)
     return padded.flatten(2).gather(2, index).view(shape)
@@ -89,7 +89,7 @@ def _slope(factor: Tensor, size: int) -> Tensor:
 
 
 def _move_rows(images: Tensor, shift: Tensor) -> Tensor:
-    """Row y of image i becomes its pixels from `shift[i, y]` on; black outside.
+    """Return row y of image i becomes its pixels from `shift[i, y]` on; black outside.
 
     Args:
         images: uint8 `[n,C,H,W]`.
@@ -100,7 +100,7 @@ def _move_rows(images: Tensor, shift: Tensor) -> Tensor:
 
 
 def _move_planes(images: Tensor, shift: Tensor) -> Tensor:
-    """Every plane of image i becomes its rows from `shift[i]` on; black outside."""
+    """Return every plane of image i becomes its rows from `shift[i]` on; black outside."""
     n, channels, height, width = images.shape
     rows = shift.clamp(-height, height) * width
     return _windows(images, height * width, rows[:, None].expand(n, channels))
@@ -135,7 +135,7 @@ def shear_y(images: Tensor, factor: Tensor, *_: Tensor) -> Tensor:
 
 
 def _carry(fraction: Tensor, size: int) -> Tensor:
-    """The first coordinate at which a running sum of ones has rounded `fraction` up to 1.
+    """Return the first coordinate at which a running sum of ones has rounded `fraction` up to 1.
 
     Without shear Pillow samples at pixel centres in float64 and adds 1 from pixel to pixel. Adding
     1 rounds only where the sum reaches a power of two, so a fraction just below 1 (a translation
@@ -192,7 +192,7 @@ def rotate(images: Tensor, degrees: Tensor, *_: Tensor) -> Tensor:
 def rotation_rows(
     degrees: Tensor, height: int, width: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The affine rows of a rotation about the centre, output to input."""
+    """Return the affine rows of a rotation about the centre, output to input."""
     # Pillow turns the angle's sign because its map runs from output to input.
     cos, sin = cos_sin_degrees(-degrees)
     center_x, center_y = width / 2.0, height / 2.0

@@ -1,4 +1,4 @@
-"""Cells of the paper's tables: their recipes, and the hashes that say that work is done."""
+"""Cells of the paper's tables: their recipes, and the hashes of finished work."""
 
 import hashlib
 import json
@@ -49,7 +49,7 @@ FEW_LABELS_ROWS = (
 #: Raised when a change of the sources makes an old recipe give other numbers.
 ENGINE = 1
 
-# Field of a recipe that says which cell of a table a run belongs to → the option that decides it.
+# Field of a recipe that determines a run's cell of a table → the option that sets it.
 _SAID_BY: Mapping[str, str] = {
     "name": "`--row` and `--method`",
     "dataset": "`--row`",
@@ -100,7 +100,7 @@ class Options(Selection):
 def recipe_of(
     row: str, augmenter: str, seed: int, options: Selection, *, epochs: int | None = None
 ) -> Recipe:
-    """The recipe of one cell with one seed.
+    """Return the recipe of one cell with one seed.
 
     Args:
         row: one of `ROW_NAMES` or of `FEW_LABELS_ROWS`.
@@ -122,7 +122,7 @@ def recipe_of(
 
 
 def exists(row: str, augmenter: str) -> bool:
-    """Whether there is a recipe: PBA, for one, has no schedule for ImageNet."""
+    """Return whether there is a recipe: PBA, for one, has no schedule for ImageNet."""
     try:
         _base(row, augmenter)
     except ValueError:
@@ -153,7 +153,7 @@ def _base(row: str, augmenter: str) -> Recipe:
 
 
 def about(recipe: Recipe) -> dict[str, Any]:
-    """What every record says of the recipe of its run: row, changed fields, all fields."""
+    """Return a recipe's entry in every record: row, changed fields, all fields."""
     row = recipe.name.removesuffix(f"-{recipe.augmenter}")
     own = _base(row, recipe.augmenter) if exists(row, recipe.augmenter) else recipe
     # Another number of labels brings its warm-up along.
@@ -177,7 +177,7 @@ def run_hash(recipe: Recipe) -> str:
 
 
 def measurement_hash(scorer: Recipe, augmenter: str, views: int, epochs: int = 1) -> str:
-    """The hash of a measurement: by the network of a run, of an augmenter's views.
+    """Return the hash of a measurement: by the network of a run, of an augmenter's views.
 
     Args:
         scorer: the recipe of that run.
@@ -190,17 +190,17 @@ def measurement_hash(scorer: Recipe, augmenter: str, views: int, epochs: int = 1
 
 
 def examination_hash(recipe: Recipe, epochs: int) -> str:
-    """The hash of an examination: by the network of a run after so many whole epochs."""
+    """Return the hash of an examination: by the network of a run after so many whole epochs."""
     return _hash({"examined": _essence(recipe), "epochs": epochs})
 
 
 def step_hash(recipe: Recipe) -> str:
-    """The hash of a step that is timed: of everything that its time depends on."""
+    """Return the hash of a step that is timed: of everything that its time depends on."""
     return _hash({"step": {n: v for n, v in _essence(recipe).items() if n not in TIMELESS}})
 
 
 def cost_hash(recipe: Recipe, setting: str, batch: str) -> str:
-    """The hash of one timing: the step, machine and versions, and what it was timed beside."""
+    """Return the hash of one timing: step, machine, versions and the step beside it."""
     return _hash({"timed": step_hash(recipe), "setting": setting, "batch": batch})
 
 

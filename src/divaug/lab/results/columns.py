@@ -20,7 +20,7 @@ def summary(
     sign: bool = False,
     missing: str = "—",
 ) -> Column:
-    """A column of means: mean ± deviation."""
+    """Return a column of means: mean ± deviation."""
 
     def show(found: Mean) -> str:
         return found.show(digits, factor, sign=sign)
@@ -29,35 +29,35 @@ def summary(
 
 
 def percent(key: str, name: str, missing: str = NOT_RUN) -> Column:
-    """A column of accuracies over seeds, in percent."""
+    """Return a column of accuracies over seeds, in percent."""
     return summary(key, name, 2, 100, missing=missing)
 
 
 def points(key: str, name: str, missing: str = "—") -> Column:
-    """A column of differences in accuracy over seeds, in points."""
+    """Return a column of differences in accuracy over seeds, in points."""
     return summary(key, name, 2, 100, sign=True, missing=missing)
 
 
 def spread(key: str, name: str, digits: int = 4, *, sign: bool = False) -> Column:
-    """A column of means as they are."""
+    """Return a column of means as they are."""
     return summary(key, name, digits, sign=sign, missing=NOT_RUN)
 
 
 def number(key: str, name: str, form: str = "{}", missing: str = "—") -> Column:
-    """A column of numbers."""
+    """Return a column of numbers."""
     return Column(key, name, form, missing, True)
 
 
 def count(key: str, name: str, counts: str) -> Column:
-    """A column with the n of a mean that another column shows."""
+    """Return a column with the n of a mean that another column shows."""
     return Column(key, name, numeric=True, counts=counts)
 
 
 def interval(key: str, name: str) -> Column:
-    """A column of 95 % intervals of mean differences in accuracy, in points."""
+    """Return a column of 95 % intervals of mean differences in accuracy, in points."""
     return Column(key, name, Mean.interval, "—", True, ("low", "high"))
 
 
 def seconds(key: str, name: str, missing: str) -> Column:
-    """A column of mean times."""
+    """Return a column of mean times."""
     return Column(key, name, lambda found: duration(found.mean), missing, True, _ENDS)

@@ -46,7 +46,7 @@ class Point:
     def of(
         label: str, x: Mean, y: Mean, place: int, x_factor: float = 1.0, y_factor: float = 1.0
     ) -> "Point":
-        """A point at two means, with their deviations as bars."""
+        """Return a point at two means, with their deviations as bars."""
         errors = [
             None if mean.std is None else factor * mean.std
             for mean, factor in ((x, x_factor), (y, y_factor))
@@ -99,7 +99,7 @@ class Values:
 
 
 def to_svg(figure: Figure, name: str) -> str:
-    """A figure as SVG; the same figure gives the same text: no date, no random names."""
+    """Return a figure as SVG; the same figure gives the same text: no date, no random names."""
     out = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": name}):
         figure.savefig(out, format="svg", metadata={"Date": None})
@@ -107,7 +107,7 @@ def to_svg(figure: Figure, name: str) -> str:
 
 
 def which_seed(seeds: Sequence[int]) -> str:
-    """Say in a title that lines are of one run each."""
+    """State in a title that lines are of one run each."""
     found = sorted(set(seeds))
     return f"seed{'s' * (len(found) > 1)} {' and '.join(map(str, found))}"
 
@@ -149,7 +149,7 @@ def scatter(points: Sequence[Point], x: str, y: str) -> Figure:
 
 
 def lines(found: Sequence[Line], x: str, y: str, *, whole: bool = True) -> Figure:
-    """Draw lines, named below; `whole` says that x counts something."""
+    """Draw lines, named below; `whole` is whether x counts something."""
     names = [line.label for line in found if line.label]
     barred = any(line.errors is not None for line in found)
     figure, axes, columns = _axes(x, y, 3.2, names, barred=barred)
@@ -248,7 +248,7 @@ def _look(place: int) -> tuple[str, str]:
 def _axes(
     x: str, y: str, height: float, labels: Sequence[str], *, barred: bool
 ) -> tuple[Figure, Axes, int]:
-    """Axes with room for a legend, which say what bars are, and the columns of that legend."""
+    """Return axes with room for a legend that explains bars, and the legend's columns."""
     columns = 3 if max(map(len, labels), default=0) <= 24 else 2
     height += 0.17 * -(-len(labels) // columns)
     if barred:

@@ -161,7 +161,7 @@ class Records:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no record at all."""
+        """True if there is no record at all."""
         frames = (self.runs, self.measurements, self.examinations, self.costs)
         return all(frame.empty for frame in frames)
 
@@ -179,12 +179,12 @@ def load(folder: str | Path) -> Records:
 
 
 def _of_run(run: Run) -> dict[str, Any]:
-    """Columns of a run.
+    """Return columns of a run.
 
     `accuracy`, `error` (on the test images) and `loss` are of the last epoch. `trained` is the
     Variance Diversity of the trained views, `choice` that of the kept over that of all candidates,
     `reach` over the largest there was: means over the epochs. `worked` are seconds without
-    start-up; `alone` says that they are of one run alone on its device, from one start to its end.
+    start-up; `alone` is whether the run was alone on its device, from one start to its end.
     """
     kept = [one.kept for one in run.epochs if one.kept]
     last, few, starts = run.epochs[-1], run.few_labels, run.starts
@@ -302,7 +302,7 @@ class View:
         return found[found.epochs == found.row.map(self.usual)] if len(found) else found
 
     def usual(self, row: str) -> int | None:
-        """The epochs of a row: those selected, else the paper's; None where nothing tells them."""
+        """Return the epochs of a row: those selected, else the paper's, else None."""
         return self.selection.length or self._usual.get(row)
 
     @cached_property
@@ -323,23 +323,23 @@ class View:
         return dict(iter(self.runs.groupby(["row", "augmenter", "epochs"])))
 
     def cell(self, row: str, name: str, epochs: int | None = None) -> pd.DataFrame:
-        """The runs of a method in a row, by seed; without `epochs` those of the usual length."""
+        """Return a method's runs in a row, by seed; without `epochs` those of the usual length."""
         length = epochs or self.usual(row)
         return self._cells.get((row, name, length or 0), self.runs.iloc[:0])
 
     def cells(self, rows: Iterable[str], names: Iterable[str]) -> list[Any]:
-        """The records of all runs of some methods in some rows, with the usual epochs."""
+        """Return the records of all runs of some methods in some rows, with the usual epochs."""
         every = list(names)
         return [run for row in rows for name in every for run in self.cell(row, name).record]
 
     def lengths(self, row: str, name: str | None = None) -> list[int]:
-        """The epochs that a row's runs have, of one method or of any; the longest first."""
+        """Return the epochs that a row's runs have, of one method or of any; the longest first."""
         names = self.methods if name is None else (name,)
         found = {epochs for at, one, epochs in self._cells if at == row and one in names}
         return sorted(found, reverse=True)
 
     def rows(self, frame: pd.DataFrame | None = None, column: str = "augmenter") -> list[str]:
-        """The selected rows that have records of the methods; where none is selected, all.
+        """Return the selected rows that have records of the methods; where none is selected, all.
 
         Args:
             frame: of the records; None for the runs.
@@ -353,7 +353,7 @@ class View:
         return [row for row in self.selection.rows or sorted(found) if row in found]
 
     def title(self, row: str, name: str) -> str:
-        """A method as people read it, with the numbers of views and candidates of a row."""
+        """Return a method as people read it, with the numbers of views and candidates of a row."""
         sizes: dict[str, Any] = {"S": "S", "E": "E"}
         for frame in (self.records.costs, self.records.runs, self.runs):
             for one in frame[frame.row == row][:1].itertuples():
@@ -363,13 +363,13 @@ class View:
     def mean(
         self, row: str, name: str, value: str = "accuracy", epochs: int | None = None
     ) -> Mean | None:
-        """The mean of a column over the seeds of a cell; None where nothing was run."""
+        """Return the mean of a column over the seeds of a cell; None where nothing was run."""
         return mean_of(self.values(row, name, value, epochs))
 
     def values(
         self, row: str, name: str, value: str = "accuracy", epochs: int | None = None
     ) -> pd.Series:
-        """A column of a cell by seed and precision, where it exists."""
+        """Return a column of a cell by seed and precision, where it exists."""
         cell = self.cell(row, name, epochs)
         if cell.empty:
             return pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[], []], names=MARK))
@@ -385,7 +385,7 @@ class View:
         epochs: int | None = None,
         second_epochs: int | None = None,
     ) -> Mean | None:
-        """The mean of the first minus the second method, over the seeds that both have.
+        """Return the mean of the first minus the second method, over the seeds that both have.
 
         Args:
             row: dataset and network.
@@ -399,11 +399,11 @@ class View:
         return mean_of((ours - self.values(row, second, value, second_epochs)).dropna())
 
     def timings(self, row: str, name: str) -> pd.DataFrame:
-        """The timings of a method's step, the oldest first."""
+        """Return the timings of a method's step, the oldest first."""
         return self.costs[(self.costs.row == row) & (self.costs.augmenter == name)]
 
     def related(self, row: str, name: str, base: str, setting: str) -> tuple[Any, Any]:
-        """A method's timing and that of another in the same batch; None for what does not exist.
+        """Return a method's timing and that of another in the same batch; None for a missing one.
 
         The oldest such pair counts, so that epochs which follow from it stay what they are.
         """

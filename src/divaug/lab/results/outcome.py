@@ -39,8 +39,8 @@ class Claim:
     Args:
         text: the sentence.
         verdict: the result.
-        numbers: that it was judged by.
-        only: what the verdict is confined to, where the paper says it of something else.
+        numbers: the numbers behind the verdict.
+        only: the scope of the verdict, where it differs from the paper's.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Claim:
 
 
 def claims_table(claims: Iterable[Claim]) -> Table:
-    """What the paper says, and whether it comes out."""
+    """Tabulate the paper's claims with our verdicts."""
     rows = []
     for one in claims:
         only = f", {one.only}" if one.only and one.verdict is not Verdict.NOT_RUN else ""
@@ -69,7 +69,7 @@ class Outcome:
         tables: the main one first.
         behind: the records that its numbers come from.
         drawings: its figures.
-        sentences: what is said before the tables.
+        sentences: sentences before the tables.
         empty: whether nothing was run yet.
         name: of the target.
         title: what it shows.
@@ -86,7 +86,7 @@ class Outcome:
     about: str = ""
 
     def page(self) -> str:
-        """The result as Markdown, its figures in the same folder."""
+        """Return the result as Markdown, its figures in the same folder."""
         parts = [f"# {self.title}", self.about, *self.sentences]
         for one in self.tables:
             parts += [f"**{one.title}**", one.to_markdown()]
@@ -116,7 +116,7 @@ class Target:
         title: what it shows.
         methods: that it compares, in the order of its tables.
         analyse: makes tables and figures of some rows.
-        about: what its page says first.
+        about: first paragraph of its page.
         many_rows: whether one of its tables shows several rows; otherwise each has its own.
         few_labels: whether it is about runs with unlabelled images.
         shows: its rows, by what was run; None for those that have runs of its methods.
@@ -144,7 +144,7 @@ class Target:
         return tuple(name for name in self.methods if name in wanted)
 
     def outcome(self, selection: Selection, records: Records) -> Outcome:
-        """The result from all records of a selection; runs that were shrunk are called so."""
+        """Return the result from all records of a selection; shrunk runs are marked."""
         view = View(records, selection, self.chosen(selection.methods), self.few_labels)
         rows = self.shows(view) if self.shows else view.rows()
         if self.many_rows:
@@ -158,7 +158,7 @@ class Target:
 
 
 def _together(outcomes: Mapping[str, Outcome]) -> Outcome:
-    """Outcomes for several rows as one; the first keeps its file names, others name their row."""
+    """Join outcomes of several rows; files of all but the first are named by their row."""
     if len(outcomes) < 2:
         return next(iter(outcomes.values()), Outcome(empty=True))
     named = []

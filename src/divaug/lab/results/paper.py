@@ -23,13 +23,13 @@ class Printed:
     digits: int = 1
 
     def show(self) -> str:
-        """The cell as the paper prints it."""
+        """Return the cell as the paper prints it."""
         spread = f" ± {self.percent_spread:.{self.digits}f}" if self.percent_spread else ""
         return f"{self.percent:.{self.digits}f}{spread}"
 
 
 def column(name: str) -> Column:
-    """A column of printed numbers."""
+    """Return a column of printed numbers."""
     return Column("paper", name, Printed.show, numeric=True, ends=("percent", "percent_spread"))
 
 
@@ -40,7 +40,7 @@ def _content() -> Any:
 
 
 def printed(row: str, augmenter: str, table: str = "supervised") -> Printed | None:
-    """A cell of a table of the paper; None for a dash.
+    """Return a cell of a table of the paper; None for a dash.
 
     Args:
         row: dataset and network, or family and labels.
@@ -64,7 +64,7 @@ def _rows(table: str) -> Any:
 
 
 def random_baselines() -> str:
-    """The paper's comparison with a random choice in words, wherever it has one.
+    """Return the paper's comparison with a random choice in words, wherever it has one.
 
     Example:
         >>> random_baselines().partition(";")[0]
@@ -78,16 +78,16 @@ def random_baselines() -> str:
 
 
 def few_labels_rows() -> tuple[str, ...]:
-    """The rows of the paper's semi-supervised table."""
+    """Return the rows of the paper's semi-supervised table."""
     return tuple(_rows("semi_supervised"))
 
 
 def few_labels_steps() -> int:
-    """The steps of a trial in the paper's semi-supervised table."""
+    """Return the steps of a trial in the paper's semi-supervised table."""
     return int(_content()["semi_supervised"]["steps"])
 
 
 def cost(dataset: str, augmenter: str) -> float | None:
-    """The paper's cost of training relative to RandAugment; None where it gives none."""
+    """Return the paper's cost of training relative to RandAugment; None where it gives none."""
     found: float | None = _content()["cost"].get(dataset, {}).get(augmenter)
     return found

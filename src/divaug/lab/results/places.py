@@ -12,7 +12,7 @@ Environment: TypeAlias = Mapping[str, Any]
 
 
 def machine_of(environment: Environment) -> str:
-    """The kind of machine that times belong to.
+    """Return the kind of machine that times belong to.
 
     Example:
         >>> machine_of({"gpu": "NVIDIA H200", "processor": "Intel", "threads": 16})
@@ -24,7 +24,7 @@ def machine_of(environment: Environment) -> str:
 
 
 def setting_of(environment: Environment) -> str:
-    """All that two times must share to be compared: machine, precision, mode and versions.
+    """Return all that two times must share to be compared: machine, precision, mode and versions.
 
     Example:
         >>> place = {"gpu": "Some GPU", "precision": "bfloat16", "compiled": True, "graphed": False}
@@ -47,13 +47,13 @@ def versions_of(environment: Environment) -> str:
 
 
 def command_of(environment: Environment) -> str:
-    """The command as people type it."""
+    """Return the command as people type it."""
     program, *words = environment.get("command") or ["divaug"]
     return " ".join(["divaug" if program.startswith("__main__") else program, *words])
 
 
 def portable(environment: Environment) -> dict[str, Any]:
-    """An environment for others to read: of paths on this machine the last part is left.
+    """Return an environment for others to read: of paths on this machine the last part is left.
 
     Example:
         >>> portable({"command": ["divaug", "train", "--data", "/home/me/a.npz", "--out=../x/b"]})
@@ -72,7 +72,7 @@ def each(of: Callable[[Environment], str], places: Iterable[Environment], betwee
 
 
 def origin(records: Iterable[Any]) -> str:
-    """Say where records were made; empty for none."""
+    """Describe where records were made; empty for none."""
     kinds: dict[str, list[Any]] = {}
     for one in records:
         kinds.setdefault(one.kind, []).append(one)

@@ -34,7 +34,7 @@ class Record(_Model):
     """The fields of all records.
 
     Args:
-        hash: of all that decides the result; it says that the work is done.
+        hash: hash of all that determines the result; a record with it means that the work is done.
         row: dataset and network, or family and labels: a row of the paper's tables.
         changed: fields in which the recipe differs from the row's own, but for its seed.
         recipe: every hyper-parameter of the run, or of the run whose network was used.
@@ -56,7 +56,7 @@ class Record(_Model):
 
 
 class Kept(_Model):
-    """What an augmenter kept in an epoch: a number for each of the run's operations."""
+    """The counts that an augmenter kept in an epoch, for each of the run's operations."""
 
     applied: list[int]
     drawn: list[int]
@@ -159,7 +159,7 @@ class Measurement(Record):
 
 
 class Examination(Record):
-    """What the rules of selection keep, by a run's network that had trained `epochs` whole epochs.
+    """The choices of all rules of selection by a run's network after `epochs` whole epochs.
 
     `values` are those of `divaug.lab.examine.Examination`.
     """
@@ -272,7 +272,7 @@ def _refuse_different(root: Path, records: Iterable[Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON holds it: six digits, and null for NaN."""
+    """Return the value as JSON holds it: six digits, and null for NaN."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

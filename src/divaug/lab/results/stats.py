@@ -51,7 +51,7 @@ class Mean:
         return mean if self.std is None else f"{mean} ± {factor * self.std:.{digits}f}"
 
     def __neg__(self) -> "Mean":
-        """The mean of the same values with the other sign."""
+        """Return the mean of the same values with the other sign."""
         return Mean(-self.mean, self.std, self.n)
 
     @property

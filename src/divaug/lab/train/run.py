@@ -158,7 +158,7 @@ class Opened:
         Args:
             data: a dataset, or its place; None for the place that the run found its own in.
             download: True to allow the download of a named dataset that is missing.
-            say: called with a sentence if the data is another than the run's.
+            say: called with a sentence if the data differs from the run's.
         """
         own = self.trained_on
         found, now = self._load(own.existing_path() if data is None else data, download=download)

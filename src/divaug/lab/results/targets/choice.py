@@ -1,4 +1,4 @@
-"""What the rules of selection keep, seen by trained networks: where a choice's gain goes."""
+"""The choices of the rules of selection, scored by trained networks."""
 
 from dataclasses import replace
 from functools import partial
@@ -39,7 +39,7 @@ _NETWORK = (
 
 
 def _share(key: str, name: str, *, sign: bool = False) -> Column:
-    """A column of shares or changes over networks, in percent."""
+    """Return a column of shares or changes over networks, in percent."""
     return summary(key, name, 1, 100, sign=sign)
 
 
@@ -135,7 +135,7 @@ def _analyse(view: View, rows: list[str]) -> Outcome:
 
 
 def _choices(view: View, networks: list[Any]) -> pd.DataFrame:
-    """A row for each choice by each network, with what is known of all its candidates."""
+    """Return a row for each choice by each network, with what is known of all its candidates."""
     rows = []
     for one in networks:
         every = {c["space"]: c for c in one.record.values["candidates"]}
@@ -176,7 +176,7 @@ def _choices(view: View, networks: list[Any]) -> pd.DataFrame:
 
 
 def _related(own: pd.DataFrame) -> pd.DataFrame:
-    """The other ways of scoring, their diversities relative to those of the judge."""
+    """Return the other ways of scoring, their diversities relative to those of the judge."""
     usual = own[own.way == _JUDGE].set_index([*_ONE, "by"])[["diversity", "batch"]]
     found = own[own.way != _JUDGE].join(usual.add_suffix("_usual"), on=[*_ONE, "by"])
     return found.assign(
@@ -203,7 +203,7 @@ def _with_space(view: View, space: str) -> View:
 
 
 def _training(row: str, spaces: dict[str, View]) -> Table:
-    """DivAug against a random choice where both train with candidates from each space."""
+    """Return DivAug against a random choice where both train with candidates from each space."""
     rows = []
     for space, view in spaces.items():
         rows.append(

@@ -33,7 +33,7 @@ _CONTROLS_NOTE = (
 
 
 def lead_columns(name: str) -> tuple[Column, ...]:
-    """The columns of what `lead` gives; `name` is that of the difference."""
+    """Return the columns of what `lead` gives; `name` is that of the difference."""
     return (
         points("difference", name, NOT_RUN),
         count("pairs", "pairs", "difference"),
@@ -43,7 +43,7 @@ def lead_columns(name: str) -> tuple[Column, ...]:
 
 
 def lead(found: Mean | None) -> dict[str, Any]:
-    """DivAug's lead as tables have it: difference in accuracy, pairs, interval, verdict."""
+    """Return DivAug's lead as tables have it: difference in accuracy, pairs, interval, verdict."""
     return {
         "difference": found,
         "interval": found,
@@ -52,7 +52,7 @@ def lead(found: Mean | None) -> dict[str, Any]:
 
 
 def better_claim(text: str, view: View, row: str, name: str) -> Claim:
-    """A claim that DivAug is more accurate than another method, by pairs with one seed."""
+    """Return a claim that DivAug is more accurate than another method, by pairs with one seed."""
     found = view.difference(row, REFERENCE, name)
     if found is None:
         return Claim(text, above_zero(None))
@@ -62,7 +62,7 @@ def better_claim(text: str, view: View, row: str, name: str) -> Claim:
 
 
 def controls_table(view: View, rows: Iterable[str], names: Iterable[str] = CONTROLS) -> Table:
-    """DivAug less each control."""
+    """Return DivAug less each control."""
     columns = (
         Column("row", "dataset and network"),
         Column("control", "control"),
@@ -105,7 +105,7 @@ def draw_rules(view: View, row: str) -> list[Drawing]:
 def epochs_at_equal_time(
     view: View, row: str, name: str, setting: str, usual: int | None = None
 ) -> int | None:
-    """The epochs of a method whose steps take as long as DivAug's; None where none was timed.
+    """Return the epochs of a method that take the time of DivAug's; None without timings.
 
     Args:
         view: the records.
@@ -139,7 +139,7 @@ class EqualTime:
 
 
 def equal_time(view: View, row: str, setting: str) -> EqualTime:
-    """The methods in the time of DivAug's steps, by the timings of one setting."""
+    """Return the methods in the time of DivAug's steps, by the timings of one setting."""
     names = [name for name in view.methods if name in COMPARED]
     lengths = {name: epochs_at_equal_time(view, row, name, setting) for name in names}
     epochs = {name: length for name, length in lengths.items() if length is not None}
@@ -149,7 +149,7 @@ def equal_time(view: View, row: str, setting: str) -> EqualTime:
 
 
 def at_equal_time(view: View, row: str) -> EqualTime | None:
-    """The methods of another target's table in the time of DivAug's steps; None if none was timed.
+    """Return another target's methods in the time of DivAug's steps; None without timings.
 
     Times of different settings are never related: of several the one counts that has most runs,
     and of these the one that was timed first.
@@ -162,7 +162,7 @@ def at_equal_time(view: View, row: str) -> EqualTime | None:
 def time_alone(runs: pd.DataFrame, setting: str) -> Mean | str | None:
     """Mean working time of the runs alone in a setting, or why it has none; None for no runs.
 
-    A run that was resumed has done some work twice, and its record does not tell how much.
+    A run that was resumed has done some work twice, and its record does not hold how much.
     """
     if runs.empty:
         return None

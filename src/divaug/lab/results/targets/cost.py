@@ -48,7 +48,7 @@ _PARTS_NOTE = "Each part timed alone; counting and copies make up the rest of a 
 
 
 def timed_rows(view: View) -> list[str]:
-    """The rows that have timings of the methods' steps."""
+    """Return the rows that have timings of the methods' steps."""
     return view.rows(view.costs)
 
 

@@ -90,7 +90,7 @@ def _line(view: View, row: str, name: str, equal: EqualTime) -> dict[str, Any]:
 
 
 def _leads(view: View, row: str, equal: EqualTime) -> list[dict[str, Any]]:
-    """DivAug less each method that was trained for as long."""
+    """Return DivAug less each method that was trained for as long."""
     rows = []
     for name, epochs in equal.epochs.items():
         found = view.difference(row, REFERENCE, name, second_epochs=epochs)
@@ -100,7 +100,7 @@ def _leads(view: View, row: str, equal: EqualTime) -> list[dict[str, Any]]:
 
 
 def _draw(view: View, row: str, equal: EqualTime, file: str, where: str) -> list[Drawing]:
-    """Every seed in DivAug's time by method, joined to its usual epochs; none for one method."""
+    """Draw every seed in DivAug's time by method, joined to its usual epochs."""
     rows, usual = [], view.usual(row)
     for name, epochs in equal.epochs.items():
         found, before = (100 * view.values(row, name, epochs=one) for one in (epochs, usual))

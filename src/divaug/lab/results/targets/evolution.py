@@ -1,4 +1,4 @@
-"""Which operations are kept over the epochs, and with which probability."""
+"""The operations kept over the epochs, with their probabilities."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -38,7 +38,7 @@ _Value = Callable[[pd.DataFrame], pd.Series]
 
 
 def _kept(run: Any) -> pd.DataFrame:
-    """What a run kept: a row for each epoch, number and probability of each operation."""
+    """Return what a run kept: a row for each epoch, count and probability of each operation."""
     kept = {one.epoch: one.kept for one in run.epochs if one.kept}
     parts = {
         name: pd.DataFrame([getattr(one, name) for one in kept.values()], kept, run.operations)
@@ -48,17 +48,17 @@ def _kept(run: Any) -> pd.DataFrame:
 
 
 def _share(name: str, kept: pd.DataFrame) -> pd.Series:
-    """An operation's share, in percent, of all that kept sub-policies hold."""
+    """Return an operation's share, in percent, of all that kept sub-policies hold."""
     return 100 * kept["drawn"][name] / kept["drawn"].sum(axis=1)
 
 
 def _probability(name: str, kept: pd.DataFrame) -> pd.Series:
-    """An operation's mean probability."""
+    """Return an operation's mean probability."""
     return kept["probability"][name]
 
 
 def _mean_probability(kept: pd.DataFrame) -> pd.Series:
-    """The mean probability over all operations that kept sub-policies hold."""
+    """Return the mean probability over all operations that kept sub-policies hold."""
     return (kept["drawn"] * kept["probability"]).sum(axis=1) / kept["drawn"].sum(axis=1)
 
 
@@ -70,7 +70,7 @@ class _Runs:
         self.kept = [_kept(one) for one in self.cell.record]
 
     def ends(self, value: _Value) -> pd.DataFrame:
-        """A value in the first and in the last tenth of the epochs, for each run."""
+        """Return a value in the first and in the last tenth of the epochs, for each run."""
         found = []
         for kept in self.kept:
             values, tenth = value(kept), max(1, len(kept) // 10)
@@ -79,7 +79,7 @@ class _Runs:
         return pd.DataFrame(found, index, ["first", "last"], dtype=float)
 
     def change(self, value: _Value) -> pd.Series:
-        """A value's change, for each run of several epochs."""
+        """Return a value's change, for each run of several epochs."""
         ends = self.ends(value)
         return (ends["last"] - ends["first"]).loc[[len(kept) > 1 for kept in self.kept]]
 
@@ -155,7 +155,7 @@ def _claim(
 
 
 def _draw(row: str, runs: _Runs, control: _Runs) -> Iterator[Drawing]:
-    """Shares of the operations that the paper names, and the mean probability; first seed."""
+    """Yield shares of the operations that the paper names, and the mean probability; first seed."""
     ours, chance = runs.kept[0], control.kept[:1]
     named = [name for name in (*RISING, *FALLING) if name in ours["drawn"]]
     shares = [Line(name, _points(_share(name, ours))) for name in named]

@@ -60,7 +60,7 @@ class Measure:
     unit: str = ""
 
     def axis(self, label: str, found: Sequence[Mean]) -> str:
-        """The label of an axis, with the n of its values."""
+        """Return the label of an axis, with the n of its values."""
         least, most = (extreme(one.n for one in found) for extreme in (min, max))
         n = f"{most}" if least == most else f"{least} to {most}"
         return f"{label} (n = {n} {self.counts}{'s' * (most != 1)})"
@@ -78,7 +78,7 @@ VIEWS = Measure("number of views", "views", "run", 0)
 
 
 def measured_rows(view: View) -> list[str]:
-    """The rows that have measurements of the methods."""
+    """Return the rows that have measurements of the methods."""
     return view.rows(view.measurements, "method")
 
 
@@ -108,7 +108,7 @@ class Seen:
         return {}
 
     def wide(self, measure: Measure) -> pd.DataFrame:
-        """The values of a measure: a column for each method, a row for each seed and precision."""
+        """Return a measure's values: a column for each method, a row for each seed."""
         if measure not in self._tables:
             self._tables[measure] = self._wide(measure)
         return self._tables[measure]
@@ -127,16 +127,16 @@ class Seen:
         return pd.DataFrame({name: self.view.values(self.row, name, value) for name in names})
 
     def mean(self, measure: Measure, name: str) -> Mean | None:
-        """The mean of a method over all that measured it, or over all its runs."""
+        """Return the mean of a method over all that measured it, or over all its runs."""
         return mean_of(self.wide(measure)[name])
 
     def having(self, names: Iterable[str], *measures: Measure) -> list[str]:
-        """The methods that have all measures."""
+        """Return the methods that have all measures."""
         known = [set(self.wide(one).dropna(axis=1, how="all").columns) for one in measures]
         return [name for name in names if all(name in one for one in known)]
 
     def comparable(self, names: Sequence[str], measure: Measure) -> list[Mean | None]:
-        """A measure of methods that are set beside each other, by the networks that measured all.
+        """Return a measure of several methods by the networks that measured all of them.
 
         Networks differ by more than methods do, so means over different ones say little. Values
         that come from runs are taken as they are.
@@ -146,7 +146,7 @@ class Seen:
         return [mean_of(found[one]) for one in names]
 
     def notes(self) -> list[str]:
-        """Which networks measured, and which are not used where methods are compared."""
+        """Return which networks measured, and which are not used where methods are compared."""
         known = self.measurements.drop_duplicates(MARK)
         accuracy = mean_of(known.clean)
         networks = f"Accuracy of the networks with {NETWORKS[self.scorer]} on the test images: "
@@ -160,7 +160,7 @@ class Seen:
         return [LIMITS, networks, *([left_out] if seeds else [])]
 
     def order_claim(self, text: str, measure: Measure, pairs: Sequence[tuple[str, str]]) -> Claim:
-        """A claim that the first of each pair of methods has more of something than the second.
+        """Return the claim that the first method of each pair has more than the second.
 
         Differences are taken with the same seed, over the seeds that all named methods share.
         """
@@ -195,7 +195,7 @@ class Seen:
     def correlation_claim(
         self, text: str, first: Measure, second: Measure, sign: int = 1, least: int = len(FIVE)
     ) -> Claim:
-        """A claim that two measures rise together, or that one falls as the other rises.
+        """Return a claim that two measures rise together, or that one falls as the other rises.
 
         It is about the paper's five methods, or all where none of these is selected. It is r itself
         that is judged, not Fisher's z, which is infinite where r is one.
@@ -218,12 +218,12 @@ class Seen:
         return [(name, x, y) for name, x, y in zip(whole, *means, strict=True) if x and y]
 
     def of_means(self, names: Iterable[str], first: Measure, second: Measure) -> Correlation:
-        """The coefficients of the means of methods: of the points of a figure."""
+        """Return the coefficients of the means of methods: of the points of a figure."""
         found = self.points(names, first, second)
         return Correlation.of([x.mean for _, x, _ in found], [y.mean for _, _, y in found])
 
     def correlations_table(self, *pairs: tuple[Measure, Measure]) -> Table:
-        """Coefficients over the paper's five methods, over all, and over groups that are alike.
+        """Tabulate coefficients over the paper's five methods, all methods, and groups.
 
         Methods that score choose by what is then measured, which ties the two together by
         construction. Methods with one view and with several differ in more than what is measured.
@@ -261,7 +261,7 @@ class Seen:
     def draw_pair(
         self, name: str, title: str, first: Measure, second: Measure, label: str
     ) -> list[Drawing]:
-        """One measure of each method against another, with bars and n; none for fewer than two."""
+        """Draw one measure against another, a point a method; nothing for fewer than two."""
         found = self.points(self.view.methods, first, second)
         if len(found) < 2:
             return []

@@ -81,7 +81,7 @@ def _rules(view: View, rows: list[str]) -> Table:
 
 
 def _by_chance(view: View, rows: list[str]) -> str:
-    """The share of the diversity of all candidates that chance keeps, for each S of E."""
+    """Return the share of the diversity of all candidates that chance keeps, for each S of E."""
     runs = view.runs[view.runs.row.isin(rows)]
     sizes = dict.fromkeys(zip(runs.num_candidates, runs.num_selected, strict=True))
     # See `divaug._diversity.kept_by_chance`.

@@ -63,7 +63,7 @@ def _line(seen: Seen, name: str) -> dict[str, Any]:
 
 
 def _draw_over(seen: Seen, file: str, measure: Measure, axis: str) -> list[Drawing]:
-    """A measure over the probability of Rotate, with bars where there is a spread."""
+    """Return a measure over the probability of Rotate, with bars where there is a spread."""
     names = seen.having(seen.view.methods, VARIANCE, ACCURACY)
     means = [one for one in seen.comparable(names, measure) if one]
     if len(means) < len(names) or len(names) < 2:

@@ -86,11 +86,11 @@ class _Block:
         return self.every[0].few_labels.steps if self.every else paper.few_labels_steps()
 
     def printed(self, name: str) -> paper.Printed | None:
-        """The paper's error with that setting and as many labels; None for none."""
+        """Return the paper's error with that setting and as many labels; None for none."""
         return paper.printed(f"{self.family}-{self.labels}", name, "semi_supervised")
 
     def mean(self, name: str, value: str) -> Mean | None:
-        """The mean of a column over the runs of a method."""
+        """Return the mean of a column over the runs of a method."""
         return self.view.mean(self.row, name, value, self.epochs) if self.epochs else None
 
     def difference(self, first: str, second: str) -> Mean | None:
@@ -102,7 +102,7 @@ class _Block:
 
 
 def _rows(view: View) -> list[str]:
-    """The rows that were run, those of the paper beside them."""
+    """Return the rows that were run, those of the paper beside them."""
     found = view.rows()
     families = {row.rpartition("-")[0] for row in found}
     beside = [row for row in paper.few_labels_rows() if row.rpartition("-")[0] in families]
@@ -150,7 +150,7 @@ def _lines(block: _Block) -> Iterator[dict[str, Any]]:
 
 
 def _shortened(blocks: list[_Block]) -> Iterator[str]:
-    """A sentence on runs whose schedule is not as long as the paper's."""
+    """Yield a sentence on runs whose schedule is not as long as the paper's."""
     theirs = paper.few_labels_steps()
     ours = {block.steps for block in blocks if block.every and block.printed("divaug")}
     if others := sorted(ours - {theirs}):
@@ -180,7 +180,7 @@ def _claim(block: _Block) -> Claim:
 
 
 def _trend(blocks: list[_Block]) -> Claim:
-    """A claim that fewer labels mean a larger gain, by the longest runs."""
+    """Return a claim that fewer labels mean a larger gain, by the longest runs."""
     text = "the gain of DivAug over RandAugment is largest where labels are fewest"
     longest = max(block.epochs or 0 for block in blocks)
     some = {block.labels: block for block in blocks if block.epochs == longest}
@@ -194,7 +194,7 @@ def _trend(blocks: list[_Block]) -> Claim:
 
 
 def _less(more: Mean) -> str:
-    """A difference of errors in words that need no sign."""
+    """Return a difference of errors in words that need no sign."""
     if more.mean > 0:
         return f"{more.show(2, 100)} points more"
     return f"{(-more).show(2, 100)} points less"

@@ -57,7 +57,7 @@ def _analyse(view: View, rows: list[str]) -> Outcome:
 
 
 def row_table(view: View, row: str, *, brief: bool = False) -> Table:
-    """The methods of one row of the paper's table, the paper beside ours.
+    """Return the methods of one row of the paper's table, the paper beside ours.
 
     Args:
         view: the records.
@@ -105,7 +105,7 @@ def _line(view: View, row: str, name: str, epochs: int | None) -> dict[str, Any]
 
 
 def _claims(view: View, row: str) -> Iterator[Claim]:
-    """DivAug above each other method that the paper has in a row; above all where it has none."""
+    """Yield the claims that DivAug beats each other method of a row of the paper, or all."""
     ours = paper.printed(row, compared.REFERENCE)
     for name in _BASELINES:
         theirs = paper.printed(row, name)
@@ -120,7 +120,7 @@ def _claims(view: View, row: str) -> Iterator[Claim]:
 
 
 def _draw(view: View, row: str) -> list[Drawing]:
-    """The accuracies of all seeds, by method, beside the paper's; none for a single method."""
+    """Draw the accuracies of all seeds, by method, beside the paper's; needs two methods."""
     rows = []
     for name in view.methods:
         values = (100 * view.values(row, name)).tolist()
