@@ -207,6 +207,7 @@ def test_tensorboard_forgets_what_came_after_the_checkpoint_that_a_run_goes_on_f
     recipe = toy_recipe(epochs=3)
     result = run(recipe, tmp_path / "run", tensorboard=True)
     shutil.rmtree(result.checkpoint)  # the one before is taken: two epochs
+    time.sleep(1)  # event files are read in the order of the seconds in their names
     run(recipe, tmp_path / "run", resume=True, tensorboard=True)
     assert curves(tmp_path / "run") == expected_curves(tmp_path / "run")
     assert len(list((tmp_path / "run" / "tensorboard").iterdir())) == 2
