@@ -58,8 +58,9 @@ def test_the_spaces_and_their_operations():
     assert set(spaces()) == set(ENDS)
     assert tuple(spaces()["paper"]) == NAMES
     assert tuple(spaces()["released"]) == NAMES
-    assert tuple(spaces()["uda"]) == (*(n for n in NAMES if n != "SamplePairing"), *FURTHER)
-    assert tuple(FURTHER) == ("FlipLR", "FlipUD", "Blur", "Smooth", "CropBilinear")
+    further = ("FlipLR", "FlipUD", "Blur", "Smooth", "CropBilinear")
+    assert tuple(spaces()["uda"]) == (*(n for n in NAMES if n != "SamplePairing"), *further)
+    assert tuple(FURTHER) == (*further, "SolarizeAdd")
 
 
 @every_case

@@ -1,4 +1,4 @@
-"""The five operations that the `uda` space adds: Pillow's bytes, and nobody waits."""
+"""The operations beyond the sixteen: Pillow's bytes, and nobody waits."""
 
 from dataclasses import replace
 
@@ -129,11 +129,11 @@ def test_an_operation_may_work_in_place(backend):
     assert bool((images[~drawn] == 100).all())
 
 
-def test_the_five_never_make_the_host_wait():
+def test_they_never_make_the_host_wait():
     images = samples.images(3, 16, 16, 30, "waiting")
-    operation = torch.arange(30) % 6 + 15  # Cutout's and SamplePairing's neighbours too
-    five = dict(enumerate(FURTHER.values(), len(OPERATIONS)))
-    others = (torch.full((30,), 1.5), torch.zeros(30, 2), images, torch.arange(30), five)
+    operation = torch.arange(30) % 7 + 15  # Cutout's and SamplePairing's neighbours too
+    further = dict(enumerate(FURTHER.values(), len(OPERATIONS)))
+    others = (torch.full((30,), 1.5), torch.zeros(30, 2), images, torch.arange(30), further)
     before = images.clone()
     with NoWaiting():
         transform_where_drawn(images, operation, *others)

@@ -365,7 +365,7 @@ class Listing(policies.RandAugment):
     [([1, 2], None), ((3, 4, 5), {"a": (1, 2), "b": {"policy": "x"}}), ((), [True, "x"])],
 )
 def test_fields_of_any_kind_that_json_has_are_written(levels, options):
-    again = policies.from_json(Listing(2, 9, levels, options).to_json())
+    again = policies.from_json(Listing(levels=levels, options=options).to_json())
     assert again.levels == tuple(levels)
     assert again.options in (options, {"a": [1, 2], "b": {"policy": "x"}}, (True, "x"))
 
@@ -384,13 +384,13 @@ def test_fields_of_any_kind_that_json_has_are_written(levels, options):
 def test_what_is_kept_beside_the_fields_must_come_back(kept, again):
     values = iter([kept, again])
 
-    class Keeping(policies.RandAugment):
-        def __init__(self, n, m):
-            super().__init__(n, m)
+    class Keeping(policies.SharedLevel):
+        def __init__(self, n, probability):
+            super().__init__(n, probability)
             object.__setattr__(self, "kept", next(values))
 
     with pytest.raises(TypeError, match="keeps 'kept' outside of its fields"):
-        Keeping(2, 9).to_json()
+        Keeping(2, 0.5).to_json()
 
 
 def test_equal_rows_share_one_table():

@@ -6,9 +6,10 @@ from importlib import resources
 import numpy as np
 import pytest
 import torch
+from PIL import Image, ImageDraw
 
 from divaug import expand, policies
-from divaug.operations import OPERATIONS
+from divaug.operations import OPERATIONS, apply
 from divaug.policies import levels
 from tests.reference import policy_replay as replay
 from tests.reference import samples
@@ -74,6 +75,29 @@ def test_listed_policies(kind, dataset, file, meaning, size):
             assert key in by_key, f"{key} is not a published sub-policy"
             for (name, _, argument, _, _), (_, _, level) in zip(drawn, by_key[key], strict=True):
                 check_argument(name, argument, meaning(name, level, *size), about_one=False)
+
+
+def fast_autoaugments_square(v, height, width, random):
+    """How many pixels its code fills: a corner inside the image, and Pillow's rectangle."""
+    x, y = (int(max(0, random.uniform(0, size) - v / 2)) for size in (width, height))
+    picture = Image.new("L", (width, height))
+    ImageDraw.Draw(picture).rectangle((x, y, min(width, x + v), min(height, y + v)), 1)
+    return int(np.asarray(picture).sum())
+
+
+@pytest.mark.parametrize("size", [(32, 32), (48, 64)], ids=str)
+@pytest.mark.parametrize("level", [0.2, 0.5, 0.7, 1.0])
+def test_fast_autoaugments_squares_are_as_large_as_those_of_its_code(level, size):
+    """On average less by those that are cut at the top or on the left, which theirs are not."""
+    height, width = size
+    side = levels.FAST_LEVELS["Cutout"](level).value(0.0, 1, *size)
+    everywhere = torch.cartesian_prod(torch.arange(height), torch.arange(width))
+    black = torch.zeros(len(everywhere), 1, *size, dtype=torch.uint8)
+    ours = (apply(black, "Cutout", side, center=everywhere) > 0).flatten(1).sum(1)
+    v, random = 0.2 * level * width, np.random.default_rng(0)
+    theirs = [fast_autoaugments_square(v, *size, random) for _ in range(5000)]
+    assert int(ours.max()) == max(theirs)
+    assert 0.92 < float(ours.double().mean()) / np.mean(theirs) < 1.01
 
 
 @pytest.mark.parametrize(("dataset", "epoch"), [

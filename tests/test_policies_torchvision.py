@@ -1,7 +1,7 @@
 """Policies that torchvision has too give the same pixels at every strength, with either sign."""
 
 import pytest
-from torchvision.transforms import InterpolationMode, TrivialAugmentWide
+from torchvision.transforms import InterpolationMode, RandAugment, TrivialAugmentWide
 from torchvision.transforms.autoaugment import _apply_op
 from torchvision.transforms.functional import pil_to_tensor, to_pil_image
 
@@ -9,16 +9,14 @@ from divaug import expand, policies
 from tests.reference import samples
 from tests.reference.policy_replay import ENHANCE
 
-SIZES = pytest.mark.parametrize("size", [(32, 32), (45, 60)], ids=str)
 
-
-def every_draw(policy, size):
-    """(operation, magnitude, argument) → pixels, of all that 12,000 draws for one image hold."""
-    image = samples.images(3, *size, 1, "torchvision")
-    drawn, candidates = {}, 1000
-    for step in range(12):
-        made, these = expand(image, candidates, policy, step=step)
-        for j in range(candidates):
+def every_draw(policy, size, steps):
+    """(operation, magnitude, argument) → pixels, of all that so many hundred draws hold."""
+    image = samples.image("full", 3, *size, "torchvision")[None]
+    drawn = {}
+    for step in range(steps):
+        made, these = expand(image, 100, policy, step=step)
+        for j in range(100):
             one = these[0, j]
             if bool(one.applied[0]):
                 name = these.names[int(one.operation[0])]
@@ -41,9 +39,9 @@ def check_pixels(image, name, argument, magnitude, found):
     assert difference <= (name in ENHANCE), (name, argument, magnitude)
 
 
-@SIZES
+@pytest.mark.parametrize("size", [(32, 32), (45, 60)], ids=str)
 def test_trivial_augment(size):
-    image, drawn = every_draw(policies.TrivialAugment(), size)
+    image, drawn = every_draw(policies.TrivialAugment(), size, 120)
     space = TrivialAugmentWide()._augmentation_space(31)
     assert len(drawn) == 9 * 61 + 4 * 31  # zero has one sign
     for (name, level, argument), found in drawn.items():
@@ -51,3 +49,29 @@ def test_trivial_augment(size):
         # Its sixteenth of 31 magnitudes to 32 is 15.999999; the authors' is 16.
         this = round(float(magnitudes[round(level * 30)]), 4) if magnitudes.ndim else 0.0
         check_pixels(image, name, argument, this, found)
+
+
+@pytest.mark.parametrize("size", [(32, 32), (224, 192)], ids=str)
+@pytest.mark.parametrize("m", [3, 4, 9, 14, 23, 30])
+def test_rand_augment_with_its_scale(m, size):
+    """The argument of every operation to float32, and the pixels."""
+    image, drawn = every_draw(policies.RandAugment(1, m, scale=30), size, 6)
+    space = RandAugment()._augmentation_space(31, size)
+    assert {name for name, _, _ in drawn} == set(space) - {"Identity"}
+    assert len(drawn) == 9 * 2 + 4
+    for (name, _, argument), found in drawn.items():
+        magnitudes, signed = space[name]
+        this = float(magnitudes[m]) if magnitudes.ndim else 0.0
+        if name.startswith("Translate"):
+            this = int(this)
+        strength = abs(argument - (name in ENHANCE)) if signed else argument
+        assert strength == pytest.approx(this, rel=1e-5)
+        check_pixels(image, name, argument, this, found)
+
+
+def test_at_the_usual_scale_the_same_numbers_are_another_strength():
+    """What they were told apart by: 27 degrees and 1 bit against 9 degrees and 7 bits."""
+    for scale, degrees, bits in ((10, 27.0, 1.0), (30, 9.0, 7.0)):
+        drawn = every_draw(policies.RandAugment(1, 9, scale), (8, 8), 3)[1]
+        assert {abs(argument) for name, _, argument in drawn if name == "Rotate"} == {degrees}
+        assert {argument for name, _, argument in drawn if name == "Posterize"} == {bits}

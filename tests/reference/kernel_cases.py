@@ -51,6 +51,7 @@ SMALL = {
     "two rounds": (2, 3, 8, 8, 8, policies.RandAugment(3, 14), RGB, {}),
     "three rounds": (2, 3, 8, 8, 4, policies.RandAugment(5, 9), RGB, {}),
     "one operation": (2, 3, 8, 8, 16, policies.TrivialAugment(), RGB, {}),
+    "timm's operations": (2, 3, 6, 5, 8, policies.TimmRandAugment("rand-m9-n1-p1.0-inc1"), RGB, {}),
     "no operation": (2, 3, 8, 8, 3, policies.Identity(), RGB, {}),
     "joint rows": (2, 3, 8, 8, 16, policies.AutoAugment(), RGB, {}),
     "many joint rows": (2, 3, 8, 8, 16, policies.FastAutoAugment("svhn"), None, {}),

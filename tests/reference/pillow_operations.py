@@ -30,7 +30,7 @@ NAMES = (
     "Cutout",
     "SamplePairing",
 )
-FURTHER = ("FlipLR", "FlipUD", "Blur", "Smooth", "CropBilinear")
+FURTHER = ("FlipLR", "FlipUD", "Blur", "Smooth", "CropBilinear", "SolarizeAdd")
 WITHOUT_ARGUMENT = ("AutoContrast", "Invert", "Equalize", *FURTHER[:4])
 CUTOUT_FILL = {"RGB": (125, 123, 114), "L": 121}
 
@@ -68,6 +68,11 @@ def _cutout(image, argument, center, partner):
     return Image.fromarray(pixels)
 
 
+def _solarize_add(image, argument, center, partner):
+    raised = [min(255, value + int(argument)) if value < 128 else value for value in range(256)]
+    return image.point(raised * len(image.getbands()))
+
+
 def _crop_bilinear(image, argument, center, partner):
     width, height = image.size
     cut = argument
@@ -99,6 +104,7 @@ PILLOW: dict[str, Operation] = {
     "Blur": _alone(lambda image: image.filter(ImageFilter.BLUR)),
     "Smooth": _alone(lambda image: image.filter(ImageFilter.SMOOTH)),
     "CropBilinear": _crop_bilinear,
+    "SolarizeAdd": _solarize_add,
 }
 
 

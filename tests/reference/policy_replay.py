@@ -68,10 +68,12 @@ def fast_autoaugment(name, level, height, width):
         return None
     if name == "Posterize":
         return int(value)
-    if name in ("TranslateX", "Cutout"):
+    if name == "TranslateX":
         return value * width
     if name == "TranslateY":
         return value * height
+    if name == "Cutout":
+        return int(value * width) + 1
     return value
 
 

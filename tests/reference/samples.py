@@ -99,6 +99,7 @@ def arguments(name: str, height: int, width: int) -> list[float | None]:
         "Rotate": _both_signs(0.0, 1e-13, 0.7, 3.0, 17.3, *quarter),
         "Solarize": [0.0, 0.5, 1.0, 99.9, 127.5, 128.0, 200.0, 254.5, 255.0, 255.5, 256.0],
         "Posterize": [float(bits) for bits in range(1, 9)],
+        "SolarizeAdd": [0.0, 1.0, 64.0, 99.0, 127.0, 128.0, 200.0, 255.0],
         "Cutout": [side for side in sorted(sides | {2.0 * longer}) if side <= 2 * longer],
         "SamplePairing": [0.0, 0.1, 0.2, 1 / 3, 0.4, 0.5, 0.777, 0.999, 1.0],
         "CropBilinear": [0.0, 0.3, 0.5, 0.501, 1.0, 1.5, 2.5, 3.2, 0.1 * width, 7.5, 20.0, 100.0],

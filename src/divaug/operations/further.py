@@ -1,4 +1,4 @@
-"""Five further operations of the `uda` space: FlipLR, FlipUD, Blur, Smooth and CropBilinear.
+"""Further operations: of `uda` FlipLR, FlipUD, Blur, Smooth and CropBilinear, of timm SolarizeAdd.
 
 They are not among the sixteen and have no kernels: policies add them as anybody adds an operation
 of their own. All work on any device, with Pillow's arithmetic, and never ask the host.
@@ -22,6 +22,7 @@ __all__ = [
     "flip_lr",
     "flip_ud",
     "smooth",
+    "solarize_add",
 ]
 
 
@@ -91,6 +92,12 @@ def _crop(images: Tensor, pixels: Tensor, resize: Callable[..., Tensor]) -> Tens
     return resize(across, 2, start, (height - cut).round() - start, height)
 
 
+def solarize_add(images: Tensor, value: Tensor) -> Tensor:
+    """Add to the values below 128, up to 255."""
+    raised = (images + value.to(torch.int16)[:, None, None, None]).clamp_(max=255)
+    return torch.where(images < 128, raised.to(torch.uint8), images)
+
+
 def _flip(name: str, function: Callable[[Tensor], Tensor]) -> Operation:
     transform = ImagesAlone(function)
     return Operation(name, transform, moving=transform)
@@ -109,10 +116,11 @@ _ALL = (
         4096.0,
         moving=WithArgument(crop_nearest),
     ),
+    Operation("SolarizeAdd", WithArgument(solarize_add), "value", 0.0, 255.0, whole=True),
 )
 
-#: The five by name.
+#: The further ones by name.
 FURTHER: dict[str, Operation] = {operation.name: operation for operation in _ALL}
 
-#: The sixteen and the five.
+#: The sixteen and the further ones.
 EVERY: dict[str, Operation] = TABLE | FURTHER

@@ -7,6 +7,7 @@ from divaug.policies.random import Identity, RandAugment, Single, TrivialAugment
 from divaug.policies.shared_level import SharedLevel
 from divaug.policies.table import Entry
 from divaug.policies.tabular import TablePolicy
+from divaug.policies.timm import TimmRandAugment
 
 __all__ = [
     "PBA",
@@ -20,6 +21,7 @@ __all__ = [
     "SharedLevel",
     "Single",
     "TablePolicy",
+    "TimmRandAugment",
     "TrivialAugment",
     "Uniform",
     "from_json",

@@ -160,7 +160,7 @@ def from_json(text: str) -> Policy:
     Example:
         >>> from divaug import policies
         >>> policies.from_json(policies.RandAugment(3, 4).to_json())
-        RandAugment(n=3, m=4)
+        RandAugment(n=3, m=4, scale=10)
     """
     if not isinstance(text, str | bytes | bytearray):
         raise TypeError(

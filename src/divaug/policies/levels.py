@@ -5,7 +5,7 @@ Each entry turns a level into the range of one certain argument; only its sign i
 
 from collections.abc import Callable, Mapping
 
-from divaug.operations.magnitude import NO_MAGNITUDE, Range, Side
+from divaug.operations.magnitude import NO_MAGNITUDE, Range, Rounding, Side
 
 __all__ = ["CIFAR_LEVELS", "FAST_LEVELS", "IMAGENET_LEVELS"]
 
@@ -22,6 +22,12 @@ def _signed(source: str, value: Callable[[float], float], side: Side = Side.NONE
 
 def _square(source: str, value: Callable[[float], float], side: Side) -> LevelMap:
     return lambda level: Range(0.0, 0.0, source, offset=value(level), side=side)
+
+
+def _square_with_both_ends(level: float) -> Range:
+    """Pillow's rectangle from 0 to v covers 0, 1, ... and the whole part of v."""
+    offset, down = 0.2 * level, Rounding.DOWN
+    return Range(1.0, 0.0, _FAST, offset=offset, side=Side.WIDTH, rounding=down)
 
 
 def _nothing(_level: float) -> Range:
@@ -83,5 +89,5 @@ FAST_LEVELS: Mapping[str, LevelMap] = {
     "Color": _fixed(_FAST, lambda level: 0.1 + 1.8 * level),
     "Brightness": _fixed(_FAST, lambda level: 0.1 + 1.8 * level),
     "Sharpness": _fixed(_FAST, lambda level: 0.1 + 1.8 * level),
-    "Cutout": _square(_FAST, lambda level: 0.2 * level, Side.WIDTH),
+    "Cutout": _square_with_both_ends,
 }

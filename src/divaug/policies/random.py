@@ -81,22 +81,38 @@ class Uniform(TablePolicy):
 class RandAugment(TablePolicy):
     """RandAugment: n operations with replacement, always applied, all at magnitude m.
 
-    m is on the scale whose 10 is AutoAugment's maximum; the paper explores it up to 30.
+    `RandAugment(2, 9)` turns by 27 degrees, torchvision's by 9: that is `scale=30`. timm's strings
+    are for `TimmRandAugment`.
+
+    Args:
+        n: operations of a sub-policy.
+        m: their magnitude, at most 30.
+        scale: 10, where 10 is AutoAugment's maximum and the paper explores beyond it, or 30, where
+            30 is the maximum and all arguments are torchvision's.
     """
 
     n: int = 2
     m: float = 9
+    scale: int = 10
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", check_whole("n", self.n, 1, 16))
         object.__setattr__(self, "m", check_number("`m`", self.m, 0, 30))
+        if self.scale not in (10, 30):
+            raise ValueError(
+                "`scale` must be 10, as in AutoAugment's code, or 30, as in torchvision, got "
+                f"{self.scale!r}."
+            )
 
     def rows(self) -> Sequence[Sequence[Entry]]:
         """One row an operation, applied for certain."""
         data = read_data("randaugment.json")
         m = (self.m / data["top"], self.m / data["top"])
         identity = Entry(None, NO_MAGNITUDE, (0.0, 0.0), m)
-        drawn = [Entry(o, CIFAR_LEVELS[o](self.m), (1.0, 1.0), m) for o in data["operations"]]
+        ranges = read_ranges(data["torchvision"])
+        if self.scale == 10:
+            ranges = {name: CIFAR_LEVELS[name](self.m) for name in ranges}
+        drawn = [Entry(name, entry, (1.0, 1.0), m) for name, entry in ranges.items()]
         return [[entry] * self.n for entry in [identity, *drawn]]
 
 
