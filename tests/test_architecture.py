@@ -24,7 +24,6 @@ STAGES = (
     ("compilation",),
     ("modes",),
     ("buffers",),
-    ("weights",),
     ("tables",),
     ("data_files",),
     ("operations",),

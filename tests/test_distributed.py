@@ -19,6 +19,7 @@ from divaug.training.distributed import Processes, joined, wanted
 from divaug.training.progress import Silent
 from divaug.training.runs import read_metrics
 from tests.dataset_files import write_images
+from tests.reference import stopped_processes
 from tests.training_helpers import PlainEntry, same_story, toy_data, toy_recipe
 
 ROOT = Path(__file__).parents[1]
@@ -222,6 +223,20 @@ def test_two_processes_stop_together_and_continue_to_the_same_bits(tmp_path):
     assert all(torch.equal(one.model[name], two.model[name]) for name in one.model)
     assert all(torch.equal(one.optimizer[n], two.optimizer[n]) for n in one.optimizer)
     assert same_story(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_two_processes_stopped_anywhere_continue_to_the_same_bits(tmp_path):
+    """By a signal or killed: in mid-epoch, before, in and after an evaluation."""
+    torch.multiprocessing.spawn(stopped_processes.run, (2, str(tmp_path)), nprocs=2)
+    whole, _ = checkpoints.load_latest(tmp_path / "whole" / "checkpoints")
+    for name in stopped_processes.STOPS:
+        parts, _ = checkpoints.load_latest(tmp_path / name / "checkpoints")
+        assert parts.step == whole.step
+        for kind in ("model", "optimizer"):
+            one, two = getattr(whole, kind), getattr(parts, kind)
+            assert one.keys() == two.keys()
+            assert all(torch.equal(one[n], two[n]) for n in one), name
+        assert same_story(tmp_path / "whole", tmp_path / name), name
 
 
 def test_parts_of_a_batch_are_consecutive_and_equal():

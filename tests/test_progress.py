@@ -1,26 +1,17 @@
-"""What a run tells while it trains: lines anywhere, bars on a terminal, nothing to nobody."""
+"""Reporters of a run: lines anywhere, bars on a terminal."""
 
-import errno
 import io
-import os
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import divaug
 from divaug.recipes import override, recipe
 from divaug.training.distributed import Processes
 from divaug.training.meters import Averages
 from divaug.training.progress import Bars, Lines, Silent, reporter_for
-from divaug.training.runs import read_metrics, read_result
-from divaug.training.voice import Voice
 from tests.training_helpers import toy_recipe
 
-SOURCE = str(Path(divaug.__file__).parents[1])
-ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE}
 LINE = {
     "epoch": 1, "loss": 0.5, "accuracy": 0.25, "diversity": 0.125, "test_accuracy": 0.75,
     "images_per_second": 1234.0, "seconds": 12.0,
@@ -135,85 +126,3 @@ def test_without_rich_there_are_lines_on_a_terminal_too(monkeypatch):
     as_terminal(monkeypatch)
     monkeypatch.setitem(sys.modules, "rich", None)
     assert type(reporter_for(Processes())) is Lines
-
-
-def test_a_run_whose_reader_goes_away_comes_to_its_end(tmp_path):
-    """As with `divaug train … | head -1`."""
-    small = ("train_images=64", "batch_size=8", "epochs=8", "checkpoint_every=4")
-    words = [word for change in small for word in ("--set", change)]
-    command = ["-m", "divaug", "train", "demo-default", "--device", "cpu", *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(
-        [sys.executable, *command, "--out", str(tmp_path / "run")], env=ENVIRONMENT, **pipes
-    ) as process:
-        assert process.stdout.readline()
-        process.stdout.close()
-        error = process.stderr.read()
-    assert (process.returncode, error) == (0, b"")
-    assert read_result(tmp_path / "run")["finished"]
-    assert len([x for x in read_metrics(tmp_path / "run") if x["kind"] == "epoch"]) == 8
-
-
-BROKEN = """
-import os, sys, time
-from divaug.training.meters import Averages
-from divaug.training.progress import {kind}
-from tests.training_helpers import toy_recipe
-
-read, write = os.pipe()
-os.dup2(write, 1)
-os.close(write)
-told = {kind}()
-told.start(toy_recipe(epochs=1), 2, 0)
-assert os.read(read, 7) == b"recipe "
-os.close(read)
-told.advance()
-told.interval(Averages(0.5, 0.25, 0.125, 8), 100.0)
-for _ in range(3):
-    time.sleep({seconds})  # long enough for a bar to be drawn anew
-    told.note("nobody hears this")
-told.close()
-print("nor this", flush=True)
-sys.stderr.write("DONE")
-"""
-
-
-@pytest.mark.parametrize(("kind", "seconds"), [("Lines", 0), ("Bars", 0), ("Bars", 0.3)])
-def test_both_reporters_fall_silent(kind, seconds):
-    done = subprocess.run(
-        [sys.executable, "-c", BROKEN.format(kind=kind, seconds=seconds)],
-        env=ENVIRONMENT | {"FORCE_COLOR": "1", "TERM": "xterm"},
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "DONE")
-
-
-@pytest.mark.parametrize("number", [errno.EPIPE, errno.EINVAL], ids=["POSIX", "Windows"])
-def test_a_reader_that_is_gone_is_no_trouble_on_any_system(monkeypatch, tmp_path, number):
-    with (tmp_path / "out").open("w", encoding="utf-8") as file:
-
-        class Gone(io.StringIO):
-            fileno = file.fileno
-
-            def write(self, _):
-                raise OSError(number, os.strerror(number))
-
-        monkeypatch.setattr(sys, "stdout", Gone())
-        assert Voice().write("text") == 4
-        print("to nobody", file=file)
-    assert (tmp_path / "out").read_bytes() == b""
-
-
-def test_other_trouble_with_the_output_is_told(monkeypatch):
-    class Full(io.StringIO):
-        def write(self, _):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        flush = write
-
-    monkeypatch.setattr(sys, "stdout", Full())
-    with pytest.raises(OSError, match="No space left"):
-        Voice().write("text")

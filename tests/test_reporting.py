@@ -5,7 +5,6 @@ import csv
 import io
 import json
 import math
-import os
 import shutil
 import statistics
 from dataclasses import replace
@@ -390,18 +389,6 @@ def test_shares_are_those_of_the_record(runs):
         total = sum(counted.values())
         assert shares(epoch.kept, names[:3]) == [counted[name] / total for name in names[:3]]
         assert all(0 <= p <= 1 for p in epoch.kept.probability.values() if not math.isnan(p))
-
-
-def test_names_that_utf_8_has_no_code_for_are_shown_escaped(copied, data, tmp_path):
-    """A folder in Latin-1 on the disk, and a recipe with half a character."""
-    odd = copied.with_name(os.fsdecode(b"caf\xe9"))
-    copied.rename(odd)
-    recipe = json.loads((odd / "recipe.json").read_text())
-    (odd / "recipe.json").write_text(json.dumps(recipe | {"name": "half \ud800"}))
-    write_report([odd], tmp_path / "page.html", data=data)
-    page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert r"caf\udce9" in page.text
-    assert r"half \ud800" in page.text
 
 
 def test_a_run_without_checkpoint_and_record_lacks_those_parts(copied, data, tmp_path):

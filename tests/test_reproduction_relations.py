@@ -6,6 +6,7 @@ import statistics
 from dataclasses import replace
 
 import pytest
+from scipy import stats
 
 from divaug.reproduction.methods import ROTATIONS
 from divaug.reproduction.options import PAPER_ROW, Options, recipe_of
@@ -277,7 +278,7 @@ def test_controls_with_as_many_views_are_compared_seed_by_seed(target, name):
     assert float(row["difference_mean"]) == pytest.approx(0.011)
     assert float(row["difference_std"]) == pytest.approx(0.001)
     assert (row["pairs"], row["holds"]) == ("3", "yes")
-    reach = 4.3027 * 0.001 / 3**0.5
+    reach = stats.t.ppf(0.975, 2) * 0.001 / 3**0.5
     assert float(row["interval_low"]) == pytest.approx(0.011 - reach)
     assert float(row["interval_high"]) == pytest.approx(0.011 + reach)
     assert {other["holds"] for other in rows.values()} == {NOT_RUN}

@@ -1,6 +1,5 @@
 """Verdicts: by the spread and the number of runs, never by the sign of a mean alone."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -23,25 +22,9 @@ from divaug.reproduction.verdicts import (
     both,
     interval,
     rises_together,
-    student,
 )
 from tests.reproduction_helpers import PLACE, made_run, marks_of
 from tests.test_reproduction_records import MEASUREMENT
-
-
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30, 60])
-def test_the_bound_is_students(freedom):
-    assert student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), abs=1e-4)
-
-
-def test_between_two_entries_the_bound_is_hardly_stricter_and_never_more_lenient():
-    for freedom in (1.5, 2.7, 3.2, 3.5, 11, 14, 16, 24, 45, 63, 1000, 1e9):
-        exact = stats.t.ppf(0.975, freedom)
-        assert exact - 1e-4 <= student(freedom) <= student(math.floor(freedom))
-        if freedom > 3:
-            assert student(freedom) == pytest.approx(exact, rel=5e-3)
-        if freedom > 10:
-            assert student(freedom) == pytest.approx(exact, abs=3e-4)
 
 
 def expected(statistic, p):
@@ -60,16 +43,22 @@ def test_means_are_judged_as_by_a_t_test(n):
     assert True in seen
 
 
-def test_two_means_are_judged_as_by_welchs_test():
-    generator, seen = np.random.default_rng(0), set()
+@pytest.mark.parametrize(("many", "few"), [(4, 4), (12, 2), (3, 9)])
+def test_two_means_are_judged_as_by_welchs_test(many, few):
+    generator, seen = np.random.default_rng(many), set()
     for shift in (-4, -1, 0, 0.5, 1, 2, 4, 30) * 4:
-        first, second = generator.normal(shift, 1, 4), generator.normal(0, 1, 4)
-        found = stats.ttest_ind(first, second, equal_var=False)
-        if 0.04 < found.pvalue < 0.05:
-            continue  # our bound is a little stricter there
-        assert above(summarize(first), summarize(second)) is expected(*found)
-        seen.add(expected(*found))
-    assert seen == {True, False, UNDECIDED}
+        first, second = generator.normal(shift, 0.2, many), generator.normal(0, 1, few)
+        wanted = expected(*stats.ttest_ind(first, second, equal_var=False))
+        assert above(summarize(first), summarize(second)) is wanted
+        seen.add(wanted)
+    assert seen >= {True, UNDECIDED}
+
+
+def test_means_without_any_spread_are_compared_as_they_are():
+    low, high = Summary(1.0, 0.0, 3), Summary(2.0, 0.0, 3)
+    assert above(high, low) is True
+    assert above(low, high) is False
+    assert above(low, low) is UNDECIDED
 
 
 @pytest.mark.parametrize("n", [2, 3, 8])
@@ -80,7 +69,7 @@ def test_an_interval_is_students_and_decides_as_the_verdict_does(n):
         found = summarize(values)
         within = interval(found)
         expected = stats.t.interval(0.95, n - 1, found.mean, stats.sem(values))
-        assert (within.low, within.high) == pytest.approx(expected, rel=1e-3)
+        assert (within.low, within.high) == pytest.approx(expected)
         side = True if within.low > 0 else False if within.high < 0 else UNDECIDED
         assert above_zero(found) is side
         seen.add(side)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import numpy as np
@@ -314,6 +314,12 @@ class TestBadInput:
             parts_of(semi_recipe(labels=3))
         with pytest.raises(ValueError, match=r"class 'd' has no labelled image \(1 of 4"):
             parts_of(semi_recipe(labels=6), split=Split((0, 1, 2, 4, 5, 6)))
+
+    def test_a_checked_split_stays_as_it_was_checked(self):
+        split = Split((5, 1, 3))
+        with pytest.raises(FrozenInstanceError):
+            split.labelled = (5, 5)
+        assert split.labelled == (1, 3, 5)
 
     def test_a_split_of_another_dataset(self):
         with pytest.raises(ValueError, match=r"names image 99, and 'toy' has 48"):

@@ -15,15 +15,12 @@ _HARMLESS = (*_TORCHS, "transformers.modeling_utils")
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[frozenset[int]]:
+def evaluating(model: nn.Module) -> Iterator[None]:
     """Evaluation mode for the block; afterwards every module is in the mode it was in.
 
     Some modules do work when they are told of a mode: they merge low-rank weights, make or drop a
     table. They are told of both changes. What is left of that in their parameters and buffers, such
     as the rounding of weights that were added and taken away again, is put back, from a copy.
-
-    Yields:
-        The ids of the tensors that are put back, whatever the block does to them.
 
     Example:
         >>> model = nn.Sequential(nn.Dropout(), nn.BatchNorm1d(3).eval())
@@ -35,7 +32,7 @@ def evaluating(model: nn.Module) -> Iterator[frozenset[int]]:
     """
     modes = [(module, module.training) for module in model.modules()]
     if not any(mode for _, mode in modes):
-        yield frozenset()
+        yield
         return
     workers = [(module, mode) for module, mode in modes if _has_own(module, _TORCHS)]
     kept = _copies(module for module, _ in workers if _has_own(module, _HARMLESS))
@@ -43,7 +40,7 @@ def evaluating(model: nn.Module) -> Iterator[frozenset[int]]:
         _evaluate(model)
         for module, _ in modes:
             module.training = False  # also of one that does not pass it on
-        yield frozenset(id(tensor) for tensor, _ in kept)
+        yield
     finally:
         try:
             # From outside inwards: to tell a module is to tell all that is inside of it.

@@ -12,7 +12,6 @@ from divaug.buffers import keeping_buffers
 from divaug.checks import check_whole
 from divaug.compilation import outside_graphs
 from divaug.modes import evaluating
-from divaug.weights import watching_weights
 
 __all__ = ["check_model", "dtype_of", "logits_of", "score"]
 
@@ -82,8 +81,7 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     Modules with a `train` of their own are told of the mode and back, which takes a copy of their
     weights. An autocast context around the call is respected; the softmax is taken in float32.
     What a model keeps outside of its parameters and buffers (a counter in Python, say) stays as its
-    forward leaves it. So do parameters that the forward itself writes to even while it evaluates,
-    as that of a momentum encoder may, unless they are among those copies; a warning names them.
+    forward leaves it. So do other parameters that the forward itself writes to in evaluation mode.
 
     No other thread may use the model meanwhile: it would find it in evaluation mode, so a thread
     that prefetches batches must not augment them. One that draws from torch's generators meanwhile
@@ -113,9 +111,8 @@ def score(model: nn.Module, candidates: Tensor, *, chunk_size: int | None = None
     flat = candidates.flatten(0, 1)
     bare = _without_ddp(model)
     with (
-        evaluating(bare) as restored,
+        evaluating(bare),
         keeping_buffers(bare),
-        watching_weights(bare, restored),
         _past_ddp(bare),
         _generators_untouched(flat.device),
         _nothing_cached(),

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
+from scipy import stats
+
 from divaug.reproduction.summaries import Correlation, Summary, summarize
 
 __all__ = [
@@ -54,33 +56,6 @@ class Interval:
         return {"low": self.low, "high": self.high}
 
 
-# Degrees of freedom → Student's t, of which 95 % lie within plus and minus.
-_STUDENT = {
-    1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 6: 2.4469, 7: 2.3646, 8: 2.3060,
-    9: 2.2622, 10: 2.2281, 12: 2.1788, 15: 2.1314, 20: 2.0860, 30: 2.0423, 60: 2.0003,
-    math.inf: 1.9600,
-}  # fmt: skip
-
-
-def student(freedom: float) -> float:
-    """The bound of Student's t at 95 %; between two entries by a chord over 1 / freedom.
-
-    The bound bends upwards there, so a chord is never too lenient, and from 3 degrees of freedom
-    on it is less than half a percent too strict.
-
-    Example:
-        >>> round(student(10), 4), round(student(16), 4)
-        (2.2281, 2.12)
-    """
-    given = max(1.0, freedom)
-    fewer = max(known for known in _STUDENT if known <= given)
-    more = min(known for known in _STUDENT if known >= given)
-    if fewer == more:
-        return _STUDENT[fewer]
-    share = (1 / fewer - 1 / given) / (1 / fewer - 1 / more)
-    return _STUDENT[fewer] + share * (_STUDENT[more] - _STUDENT[fewer])
-
-
 def above_zero(found: Summary | None) -> Verdict:
     """Whether a mean lies above zero: at 95 %, by its own spread.
 
@@ -90,9 +65,10 @@ def above_zero(found: Summary | None) -> Verdict:
     """
     if found is None:
         return None
-    if found.std is None:
+    within = interval(found)
+    if within is None or within.low <= 0 <= within.high:
         return UNDECIDED
-    return _judge(found.mean, found.std / math.sqrt(found.n), found.n - 1)
+    return within.low > 0
 
 
 def interval(found: Summary | None) -> Interval | None:
@@ -104,7 +80,7 @@ def interval(found: Summary | None) -> Interval | None:
     """
     if found is None or found.std is None:
         return None
-    reach = student(found.n - 1) * found.std / math.sqrt(found.n)
+    reach = float(stats.t.ppf(0.975, found.n - 1)) * found.std / math.sqrt(found.n)
     return Interval(found.mean - reach, found.mean + reach)
 
 
@@ -114,10 +90,10 @@ def above(upper: Summary | None, lower: Summary | None) -> Verdict:
         return None
     if upper.std is None or lower.std is None:
         return UNDECIDED
-    first, second = upper.std**2 / upper.n, lower.std**2 / lower.n
-    both_ways = first**2 / (upper.n - 1) + second**2 / (lower.n - 1)
-    freedom = (first + second) ** 2 / both_ways if both_ways else upper.n + lower.n - 2
-    return _judge(upper.mean - lower.mean, math.sqrt(first + second), freedom)
+    found = stats.ttest_ind_from_stats(
+        upper.mean, upper.std, upper.n, lower.mean, lower.std, lower.n, equal_var=False
+    )
+    return bool(found.statistic > 0) if found.pvalue < 0.05 else UNDECIDED
 
 
 def rises_together(found: Iterable[Correlation], sign: int = 1) -> Verdict:
@@ -149,7 +125,3 @@ def both(verdicts: Iterable[Verdict]) -> Verdict:
         if any(one is settled for one in found):
             return settled
     return True
-
-
-def _judge(mean: float, error: float, freedom: float) -> Verdict:
-    return UNDECIDED if abs(mean) <= student(freedom) * error else mean > 0

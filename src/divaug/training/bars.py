@@ -1,7 +1,5 @@
 """How a run is drawn on a terminal: what matters most stays when the line is short."""
 
-from typing import IO
-
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -15,7 +13,7 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-__all__ = ["progress_on"]
+__all__ = ["progress"]
 
 # Columns that the bar keeps, and those that percentage and time left need, gaps included.
 _BAR, _REST = 6, len("100%") + len("10:00:00") + 4
@@ -42,9 +40,9 @@ class _Numbers(ProgressColumn):
         return Text(_GAP.join(shown))
 
 
-def progress_on(file: IO[str]) -> Progress:
+def progress() -> Progress:
     """A bar over the whole line; its task needs `told`, texts from the most important on."""
-    console = Console(file=file)
+    console = Console()
     return Progress(
         TextColumn("{task.description}", table_column=Column(no_wrap=True)),
         BarColumn(bar_width=None, table_column=Column(ratio=1)),

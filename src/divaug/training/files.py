@@ -42,19 +42,15 @@ def writing(path: Path, aside: Path | None = None) -> Iterator[None]:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all; a pipe or a device is written to as it is.
-
-    What UTF-8 has no code for, as in names of files that are in another one, is written as the
-    escape that Python and JSON have for it.
-    """
+    """Write a file whole or not at all; a pipe or a device is written to as it is."""
     if path.exists() and not path.is_file():
         with writing(path):
-            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            path.write_text(text, encoding="utf-8")
         return
     aside = path.with_name(path.name + ".unfinished")
     with writing(path, aside):
         try:
-            with aside.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            with aside.open("w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())

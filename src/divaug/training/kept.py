@@ -39,5 +39,7 @@ def kept_so_far(augment: Augmenter, processes: Processes, device: torch.device) 
 
 
 def load_kept(augment: Augmenter, state: dict[str, Any] | None, processes: Processes) -> None:
-    """Put a record back: the first process takes all of it."""
-    augment.load_record_state(state if processes.first else None)
+    """Restore a record: all of it in the first process, an empty one in the others."""
+    augment.load_record_state(state)
+    if not processes.first:
+        augment.reset_record()

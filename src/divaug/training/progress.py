@@ -2,12 +2,11 @@
 
 import importlib.util
 import sys
-from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from divaug.recipes import RECIPES, Recipe
 from divaug.training.distributed import Processes
 from divaug.training.meters import Averages
-from divaug.training.voice import Voice
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -101,7 +100,6 @@ class Lines(Silent):
 
     def __init__(self) -> None:
         self._epochs = 0
-        self._out = cast("IO[str]", Voice())
 
     def start(self, recipe: Recipe, steps: int, step: int) -> None:
         """Say what there is to do."""
@@ -114,16 +112,16 @@ class Lines(Silent):
 
     def note(self, text: str) -> None:
         """Say it."""
-        print(text, flush=True, file=self._out)
+        print(text, flush=True)
 
 
 class Bars(Silent):
     """A bar with speed, loss, accuracy, diversity and the time left."""
 
     def __init__(self) -> None:
-        from divaug.training.bars import progress_on
+        from divaug.training.bars import progress
 
-        self._bar = progress_on(cast("IO[str]", Voice()))
+        self._bar = progress()
         self._task: TaskID | None = None
         self._epochs, self._steps, self._step = 0, 1, 0
 
