@@ -4,7 +4,6 @@ import copy
 import importlib
 import pickle
 import sys
-import warnings
 from collections import namedtuple
 from types import SimpleNamespace
 
@@ -44,7 +43,7 @@ Pair = namedtuple("Pair", "first second")
 
 
 class Shown:
-    """An augmenter that notes what it was shown and returns every image twice."""
+    """An augmenter that notes what it was given and returns every image twice."""
 
     views = 2
 
@@ -74,126 +73,68 @@ def test_a_sequence_comes_back_as_what_it_was(kind):
 def test_a_mapping_keeps_its_order_and_repeats_what_has_an_entry_for_each_image():
     batch = {
         "name": ["a", "b", "c"],
-        "path": ("d", "e", "f"),  # what torch collates strings of tuples to
         "y": torch.tensor([4, 5, 6]),
         "x": images_of(3),
         "classes": ["cat", "dog"],
         "scale": torch.tensor(0.5),
-        "more": {"id": torch.tensor([7, 8, 9]), "boxes": [torch.arange(3), torch.zeros(2)]},
+        "more": {"id": torch.tensor([7, 8, 9]), "anchors": torch.zeros(2, 4)},
         "weights": torch.ones(3),
         "array": np.arange(3.0),
-        "number": np.array(7),
         "pair": Pair(torch.arange(3), "of all"),
     }
     before = dict(batch)
     out = Fields("x", "y", keep=("weights",)).augment(Shown(), batch)
     assert list(out) == list(batch)
     assert out["name"] == ["a", "a", "b", "b", "c", "c"]
-    assert out["path"] == ("d", "d", "e", "e", "f", "f")
     assert out["classes"] == ["cat", "dog"]
     assert out["scale"].shape == ()
     assert out["more"]["id"].tolist() == [7, 7, 8, 8, 9, 9]
-    assert [len(part) for part in out["more"]["boxes"]] == [6, 2]
-    three = [torch.arange(3)] * 3  # as many columns as images
-    assert [len(part) for part in Fields().augment(Shown(), [images_of(3), *three])] == [6] * 4
-    nested = Fields().augment(Shown(), (images_of(3), torch.zeros(3), three))[2]
-    assert [len(part) for part in nested] == [6, 6, 6]
+    assert out["more"]["anchors"].shape == (2, 4)
     assert out["weights"] is batch["weights"]
     assert out["array"].tolist() == [0, 0, 1, 1, 2, 2]
-    assert out["number"] == 7
     assert type(out["pair"]) is Pair
     assert (out["pair"].first.tolist(), out["pair"].second) == ([0, 0, 1, 1, 2, 2], "of all")
     assert all(batch[name] is before[name] for name in before)  # the loader's batch is not changed
 
 
-@pytest.mark.parametrize("rows", [(1, 4, 2), (1, 3, 2), (3, 3, 2), (0, 0, 0)])
-def test_tensors_of_variable_length_belong_to_their_images(rows):
-    """Boxes, for instance: also where one image happens to have as many as there are images."""
-    boxes = [torch.full((n, 4), float(i)) for i, n in enumerate(rows)]
-    found = Fields().augment(Shown(), (images_of(3), torch.zeros(3), boxes))[2]
-    assert [id(one) for one in found] == [id(one) for one in boxes for _ in range(2)]
-    pair = Fields().augment(Shown(), (images_of(2), torch.zeros(2), [torch.zeros(2, 5), None]))[2]
-    assert (pair[0].shape, pair[1]) == ((4, 5), None)
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_texts_that_were_collated_are_repeated_column_by_column(count):
-    """Two texts a sample: also in the last batch, which may have as many images as texts."""
-    samples = [
-        (np.zeros((3, 4, 4), np.uint8), i, (f"path{i}", f"caption{i}")) for i in range(count)
-    ]
-    found = Fields().augment(Shown(), default_collate(samples))[2]
-    twice = [i for i in range(count) for _ in range(2)]
-    assert found == [tuple(f"{what}{i}" for i in twice) for what in ("path", "caption")]
-
-
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("leaf", [str, lambda i: torch.tensor(float(i))])
-def test_what_was_collated_two_levels_deep_is_repeated_column_by_column(count, leaf):
-    """Two pairs a sample, in a batch of as many images, too."""
-
-    def nested(i):
-        return ((leaf(i), leaf(i + 10)), (leaf(i + 20), leaf(i + 30)))
-
-    samples = [(np.zeros((3, 4, 4), np.uint8), i, nested(i)) for i in range(count)]
-    found = Fields().augment(Shown(), default_collate(samples))[2]
-    twice = [samples[i] for i in range(count) for _ in range(2)]
-    for ours, expected in zip(found, default_collate(twice)[2], strict=True):
-        for one, other in zip(ours, expected, strict=True):
-            assert list(one) == list(other)
+def test_what_torch_collates_is_repeated_as_if_the_samples_had_been(count, leaf):
+    """Also in a last batch that has as many images as each sample has parts."""
+    samples = [
+        (np.zeros((3, 4, 4), np.uint8), i, (leaf(i), leaf(i + 9)), ((leaf(i), leaf(i)), {"a": i}))
+        for i in range(count)
+    ]
+    found = Fields().augment(Shown(), default_collate(samples))
+    twice = default_collate([samples[i] for i in range(count) for _ in range(2)])
+    assert repr(found[2:]) == repr(twice[2:])
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        lambda n: (torch.zeros(n, 2), torch.ones(n)),  # as many key points as images
-        lambda _: (torch.zeros(1, 4), torch.ones(1)),  # one box, in a batch of one
-    ],
-)
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_tuples_of_tensors_belong_to_their_images(entry, count):
-    """Collating would have made lists of them."""
-    entries = [entry(count) for _ in range(count)]
-    found = Fields().augment(Shown(), (images_of(count), torch.zeros(count), entries))[2]
-    assert len(found) == 2 * count
-    assert all(one is entries[i // 2] for i, one in enumerate(found))
+BOXES = [torch.zeros(1, 4), torch.ones(4, 4), torch.full((2, 4), 2.0)]
 
 
-def test_texts_that_are_no_columns_belong_to_their_images():
-    """Captions, for instance, of which every image has its own number."""
-    captions = [("a", "b"), ("c",)]
-    batch = (images_of(2), torch.zeros(2), captions)
-    assert Fields().augment(Shown(), batch)[2] == [captions[0]] * 2 + [captions[1]] * 2
-    batch = (images_of(2), torch.zeros(2), [("a", "b"), ("c", "d")])
-    assert Fields(each=(2,)).augment(Shown(), batch)[2] == [("a", "b")] * 2 + [("c", "d")] * 2
-    mixed = Fields().augment(Shown(), (images_of(2), torch.zeros(2), [torch.zeros(2), ()]))[2]
-    assert (len(mixed[0]), mixed[1]) == (4, ())
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("kind", [tuple, list])
-def test_entries_that_are_named_are_repeated_whole_whatever_they_hold(count, kind):
-    """Also where each of them has as many rows as there are images."""
-    boxes = kind(torch.full((count, 4), float(i)) for i in range(count))
-    found = Fields(each=(2,)).augment(Shown(), (images_of(count), torch.zeros(count), boxes))[2]
+@pytest.mark.parametrize("entries", [BOXES, [(box, box[0]) for box in BOXES], [{"box": 1}] * 3])
+def test_entries_that_are_named_are_repeated_whole(entries, kind):
+    batch = images_of(3), torch.zeros(3), kind(entries)
+    found = Fields(each=(2,)).augment(Shown(), batch)[2]
     assert type(found) is kind
-    assert [id(one) for one in found] == [id(one) for one in boxes for _ in range(2)]
+    assert [id(one) for one in found] == [id(one) for one in entries for _ in range(2)]
 
 
-@pytest.mark.parametrize(
-    ("part", "got"),
-    [
-        ([1, 2], "2 entries"),
-        (torch.zeros(3), "a Tensor"),
-        ("abc", "a str"),
-        (namedtuple("Three", "a b c")(1, 2, 3), "a Three"),
-    ],
-)
+def test_lists_that_are_no_columns_must_be_named():
+    scalars = [torch.tensor(1.0)] * 3
+    for entries in (BOXES, [{"box": box} for box in BOXES], [("a", "b"), ("c",), ("d",)], scalars):
+        batch = images_of(3), torch.zeros(3), entries
+        with pytest.raises(ValueError, match=r"list at 2 must hold columns .* 3 .*Fields\(each="):
+            Fields().augment(Shown(), batch)
+        assert Fields(keep=(2,)).augment(Shown(), batch)[2] is entries
+
+
+@pytest.mark.parametrize(("part", "got"), [([1, 2], "list"), (torch.zeros(3), "Tensor")])
 def test_entries_that_are_named_must_be_there(part, got):
-    with pytest.raises(ValueError, match=f"`each` names 2.* each of 3 images, got {got}"):
+    with pytest.raises(ValueError, match=f"one entry for each of 3 images, got {got} at 2"):
         Fields(each=[2]).augment(Shown(), (images_of(3), torch.zeros(3), part))
-    with pytest.raises(ValueError, match="`each` must name fields of the batch"):
-        Fields(each=(4,)).augment(Shown(), (images_of(3), torch.zeros(3), part))
 
 
 def test_numbers_and_epoch_reach_the_augmenter_and_numbers_leave_the_batch():
@@ -233,39 +174,17 @@ def test_with_numbers_the_place_in_the_batch_does_not_matter():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"images": None}, "`images` must be a position or a key, got None"),
-        ({"images": True}, "`images` must be a position or a key"),
-        ({"labels": 1.5}, "`labels` must be a position or a key"),
-        ({"index": -1}, "`index` must be 0 or more, got -1"),
-        ({"images": "x"}, "all positions or all keys"),
-        ({"index": 0}, "must be different ones"),
-        ({"keep": (1,)}, "must be different ones"),
-        ({"keep": (None,)}, r"`keep\[0\]` must be a position or a key"),
-        ({"keep": 2}, r"`keep` must be a tuple.*write keep=\(2,\)"),
-        ({"images": "x", "labels": "y", "keep": "mask"}, r"got 'mask'.*write keep=\('mask',\)"),
-        ({"masks": (2,)}, r'`masks` must say of each field.*\{"mask": 255\}, got \(2,\)'),
-        ({"masks": {2: "255"}}, r"`masks\[2\]` must be a number, such as 255, got '255'"),
-        ({"masks": {2: None}}, "must be a number"),
-        ({"masks": {1: 255}}, "must be different ones"),
-        ({"masks": {2: 255}, "keep": (2,)}, "must be different ones"),
-        ({"masks": {"mask": 255}}, "all positions or all keys"),
-        ({"each": 2}, r"`each` must be a tuple.*write each=\(2,\)"),
-        ({"each": (2,), "keep": (2,)}, "must be different ones"),
+        ({"index": 0}, r"named once, got \[0, 1, 0\]"),
+        ({"keep": (1,)}, "named once"),
+        ({"masks": {2: 255}, "keep": (2,)}, "named once"),
+        ({"keep": "mask"}, "`keep` must be a tuple of fields.*got 'mask'"),
+        ({"each": 2}, "`each` must be a tuple of fields"),
+        ({"masks": (2,)}, r'`masks` must be a mapping.*\{"mask": 255\}, got \(2,\)'),
     ],
 )
 def test_fields_that_cannot_be(fields, message):
     with pytest.raises((TypeError, ValueError), match=message):
         Fields(**fields)
-
-
-def test_fields_are_values():
-    """Equal ones are equal, can be looked up, and do not change with what they were made of."""
-    fills = {2: 255}
-    fields = Fields(masks=fills, keep=[3])
-    fills[4] = 0
-    assert fields == Fields(masks={2: 255}, keep=(3,))
-    assert fields != Fields(masks={2: 0}, keep=(3,))
-    assert {fields: "found"}[Fields(masks={2: 255}, keep=(3,))] == "found"
 
 
 @pytest.mark.parametrize("labels", [1, None])
@@ -287,25 +206,15 @@ def test_masks_move_with_their_images(labels):
 def test_a_missing_field_is_named_with_those_there_are():
     with pytest.raises(ValueError, match=r"no images at 'pixels', it has \['x'\].*Fields\(images="):
         Fields("pixels", None).augment(Shown(), {"x": images_of(1)})
-    with pytest.raises(ValueError, match=r"no labels at 1, it has \[0\]"):
-        Fields().augment(Shown(), (images_of(1),))
     with pytest.raises(ValueError, match=r"no index at 2.*Numbered\(dataset\)"):
         Fields(index=2).augment(Shown(), (images_of(1), torch.zeros(1)))
-    with pytest.raises(ValueError, match=r"`keep` must name fields.*\[0, 1\], got \(5,\)"):
-        Fields(keep=(5,)).augment(Shown(), (images_of(1), torch.zeros(1)))
-    with pytest.raises(ValueError, match=r"`masks` must name fields.*\[0, 1\], got \(5,\)"):
-        Fields(masks={5: 0}).augment(Shown(), (images_of(1), torch.zeros(1)))
-
-
-def test_numbers_that_were_left_as_a_list():
-    augment = Shown()
-    Fields(index=2).augment(augment, (images_of(2), torch.zeros(2), [4, 9]))
-    assert augment.calls[0][2].tolist() == [4, 9]
+    for named in ({"keep": (5,)}, {"masks": {5: 0}}, {"each": (5,)}):
+        with pytest.raises(ValueError, match=r"no (keep|masks|each) at 5, it has \[0, 1\]"):
+            Fields(**named).augment(Shown(), (images_of(1), torch.zeros(1)))
 
 
 def test_batches_of_other_kinds_are_refused():
-    pair = namedtuple("Pair", "x y")
-    for batch in (images_of(2), pair(images_of(2), torch.zeros(2)), 5):
+    for batch in (images_of(2), Pair(images_of(2), torch.zeros(2)), 5):
         with pytest.raises(TypeError, match="must be a tuple, a list or a mapping"):
             Fields().augment(Shown(), batch)
 
@@ -320,30 +229,16 @@ def test_numbers_go_through_a_loader_whatever_its_order():
     assert len(dataset) == 50
 
 
-def test_samples_that_are_mappings_get_a_key():
-    batch = next(iter(DataLoader(Numbered([{"x": 5}, {"x": 6}]), batch_size=2)))
-    assert batch["index"].tolist() == [0, 1]
-
-
-def test_samples_themselves_are_not_changed():
-    samples = [{"x": 5}]
+def test_samples_that_are_mappings_get_a_key_and_are_not_changed():
+    samples = [{"x": 5}, {"x": 6}]
     for _ in range(2):
-        assert Numbered(samples)[0] == {"x": 5, "index": 0}
-    assert samples == [{"x": 5}]
-
-
-def test_one_sample_has_one_number():
-    dataset = Numbered([(5,), (6,), (7,)])
-    assert dataset[-1] == dataset[2] == dataset[torch.tensor(2)] == (7, 2)
-    for number in (3, -4):
-        with pytest.raises(IndexError, match=f"there are 3 samples, got number {number}"):
-            dataset[number]
-    with pytest.raises(TypeError, match=r"one by one, got slice\(0, 2"):
-        dataset[0:2]
+        batch = next(iter(DataLoader(Numbered(samples), batch_size=2)))
+        assert batch["index"].tolist() == [0, 1]
+    assert samples == [{"x": 5}, {"x": 6}]
 
 
 def test_parts_of_a_dataset_keep_their_numbers_when_they_are_read_in_bulk():
-    """torch asks a Subset for several samples at once."""
+    """torch reads several samples of a Subset at once."""
     part = Subset(TensorDataset(torch.arange(20)), [3, 5, 7, 11])
     (batch,) = DataLoader(Numbered(part), batch_size=4)
     assert [each.tolist() for each in batch] == [[3, 5, 7, 11], [0, 1, 2, 3]]
@@ -353,30 +248,16 @@ def test_parts_of_a_dataset_keep_their_numbers_when_they_are_read_in_bulk():
 
 def test_other_names_are_those_of_the_dataset_beneath():
     beneath = TensorDataset(torch.zeros(2))
-    beneath.classes, beneath.transform = ["cat", "dog"], None
+    beneath.classes = ["cat", "dog"]
     dataset = Numbered(beneath)
     assert dataset.classes == ["cat", "dog"]
-    dataset.transform = str
-    assert beneath.transform is dataset.transform is str
-    dataset.target_transform = int
-    assert beneath.target_transform is int
-    assert set(vars(dataset)) == {"dataset"}
-
-    class Cached(Numbered):
-        limit = 3
-
-        def __init__(self, dataset):
-            self.before = 1
-            super().__init__(dataset)
-            self.cache = {}
-            self.limit = 4
-
-    cached = Cached([(1,)])
-    assert (cached.before, cached.cache, cached.limit) == (1, {}, 4)
-    assert copy.deepcopy(dataset).transform is str
+    for value in (str, int):  # which the dataset did not have before
+        dataset.transform = value
+        assert beneath.transform is dataset.transform is value
+    assert copy.deepcopy(dataset).transform is int
+    assert pickle.loads(pickle.dumps(dataset)).classes == ["cat", "dog"]
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = dataset.no_such_name
-    assert len(pickle.loads(pickle.dumps(Numbered([(1,), (2,)])))) == 2
 
 
 def test_what_cannot_be_numbered_is_refused():
@@ -386,8 +267,6 @@ def test_what_cannot_be_numbered_is_refused():
 
     with pytest.raises(TypeError, match="give its samples by number, got Stream"):
         Numbered(Stream())
-    with pytest.raises(TypeError, match="by number, got set"):
-        Numbered({1, 2})
     with pytest.raises(TypeError, match="must be tuples, lists or mappings, got int"):
         Numbered([3])[0]
     with pytest.raises(ValueError, match='have an "index" already'):
@@ -415,7 +294,7 @@ def test_it_gives_what_a_loop_by_hand_gives():
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_the_model_is_asked_with_the_weights_of_that_step(num_workers):
+def test_candidates_are_scored_with_the_weights_of_that_step(num_workers):
     """Whatever the workers have read ahead."""
     model = network()
     weights = []
@@ -427,7 +306,7 @@ def test_the_model_is_asked_with_the_weights_of_that_step(num_workers):
     assert weights[1:] == [1.0, 2.0]
 
 
-def test_epochs_are_counted_or_said():
+def test_epochs_are_counted_or_set():
     augment = Shown()
     sampler = DistributedSampler(TensorDataset(torch.zeros(12)), num_replicas=2, rank=0)
     loader = AugmentedLoader(loader_of(sampler=sampler), augment, Fields(index=2))
@@ -441,7 +320,7 @@ def test_epochs_are_counted_or_said():
 
 
 @pytest.mark.parametrize("sampled", [None, "alone", "by batches"])
-def test_processes_that_each_read_everything_are_told(monkeypatch, recwarn, sampled):
+def test_a_warning_where_each_process_reads_everything(monkeypatch, recwarn, sampled):
     two = {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
@@ -455,22 +334,12 @@ def test_processes_that_each_read_everything_are_told(monkeypatch, recwarn, samp
         "alone": {"sampler": sampler},
         "by batches": {"batch_sampler": BatchSampler(sampler, 2, drop_last=False)},
     }
-    warnings.simplefilter("always")
     list(AugmentedLoader(DataLoader(dataset, **samplers[sampled]), Views()))
-    told = [str(each.message) for each in recwarn if "each process reads all" in str(each.message)]
-    assert len(told) == (0 if sampled else 1)
-    assert all("unless they are a part of its own" in each for each in told)
+    warned = [each for each in recwarn if "each process reads all" in str(each.message)]
+    assert len(warned) == (0 if sampled else 1)
 
 
-def test_a_pass_that_was_left_early_counts_as_an_epoch():
-    augment = Shown()
-    loader = AugmentedLoader(loader_of(), augment, Fields(index=2))
-    next(iter(loader))
-    next(iter(loader))
-    assert [epoch for *_, epoch in augment.calls] == [0, 1]
-
-
-def test_two_passes_at_once_and_an_epoch_said_within_one():
+def test_two_passes_at_once_and_an_epoch_set_within_one():
     augment = Shown()
     loader = AugmentedLoader(loader_of(), augment, Fields(index=2))
     first, second = iter(loader), iter(loader)
@@ -480,47 +349,25 @@ def test_two_passes_at_once_and_an_epoch_said_within_one():
     assert [epoch for *_, epoch in augment.calls] == [0, 1, 0, 1]
 
 
-def test_a_loader_beneath_that_listens_to_epochs_is_told():
-    class Listening(list):
-        epoch = None
+class Batches(BatchSampler):
+    def set_epoch(self, epoch):
+        self.epoch = epoch
 
-        def set_epoch(self, epoch):
-            self.epoch = epoch
 
-    beneath = Listening()
-    beneath.sampler = Listening()  # which the loader tells itself, if it wants to
-    AugmentedLoader(beneath, Shown()).set_epoch(3)
-    assert beneath.epoch == 3
-    assert beneath.sampler.epoch is None
-
-    class Batches(BatchSampler):
-        epoch = None
-
-        def set_epoch(self, epoch):
-            self.epoch = epoch
-
-    batches = Batches(range(12), 4, drop_last=False)
+def test_epochs_reach_the_loader_beneath_its_dataset_and_its_samplers():
     dataset = TensorDataset(torch.zeros(12))
-    AugmentedLoader(DataLoader(dataset, batch_sampler=batches), Shown()).set_epoch(5)
-    assert batches.epoch == 5
+    dataset.set_epoch = lambda epoch: setattr(dataset, "epoch", epoch)
     sampler = DistributedSampler(dataset, num_replicas=2, rank=0)
-    within = BatchSampler(sampler, 4, drop_last=False)
-    AugmentedLoader(DataLoader(dataset, batch_sampler=within), Shown()).set_epoch(6)
-    assert sampler.epoch == 6
-
-    class Shard(BatchSampler):
-        def __init__(self, batch_sampler):
-            self.batch_sampler = batch_sampler
-
-        def __len__(self):
-            raise TypeError("no len")
-
-    AugmentedLoader(SimpleNamespace(batch_sampler=Shard(within)), Shown()).set_epoch(7)
-    assert sampler.epoch == 7
-    one_by_one = DataLoader(dataset, sampler=sampler, batch_size=None)
-    AugmentedLoader(one_by_one, Shown()).set_epoch(8)
-    assert sampler.epoch == 8
-    AugmentedLoader([], Shown()).set_epoch(3)  # one that does not listen
+    batches = Batches(sampler, 4, drop_last=False)
+    for epoch, settings in enumerate(
+        ({"sampler": sampler}, {"batch_sampler": batches}, {"sampler": sampler, "batch_size": None})
+    ):
+        AugmentedLoader(DataLoader(dataset, **settings), Shown()).set_epoch(epoch + 3)
+        assert sampler.epoch == dataset.epoch == epoch + 3
+    assert batches.epoch == 4
+    beneath = SimpleNamespace(set_epoch=lambda epoch: setattr(beneath, "epoch", epoch))
+    AugmentedLoader(beneath, Shown()).set_epoch(6)
+    assert beneath.epoch == 6
 
 
 def test_a_schedule_follows_the_epochs():
@@ -550,33 +397,26 @@ def test_the_augmentation_runs_in_the_given_context():
 def test_batches_go_to_the_device_of_the_model_or_to_the_given_one():
     augment = Shown()
     batch = {"x": images_of(2), "y": torch.zeros(2), "more": [torch.zeros(2)], "name": "n"}
-    batch["pair"] = Pair(torch.zeros(2), torch.zeros(3))
+    batch["pair"] = Pair(torch.zeros(2), torch.zeros(2))
     batch["packed"] = nn.utils.rnn.pack_sequence([torch.zeros(2), torch.zeros(1)])
     fields = Fields("x", "y", keep=("packed",))
     (out,) = AugmentedLoader([batch], augment, fields, device="meta")
     assert augment.calls[0][0].device.type == augment.calls[0][1].device.type == "meta"
-    assert out["more"][0].device.type == "meta"
+    assert out["more"][0].device.type == out["packed"].data.device.type == "meta"
     assert {part.device.type for part in out["pair"]} == {"meta"}
-    assert out["packed"].data.device.type == "meta"
-    with pytest.raises(TypeError, match=r"packed sequence cannot be repeated.*Fields\(keep="):
-        Fields("x", "y").augment(augment, batch)
     assert batch["x"].device.type == "cpu"
 
     class Looking(DivAug):
         def __call__(self, images, labels=None, *, index=None, epoch=None):
             return images, labels
 
-    (out,) = AugmentedLoader(
-        [(images_of(2), torch.zeros(2))], Looking(network().to("meta"), num_selected=1)
-    )
-    assert {part.device.type for part in out} == {"meta"}
-    (out,) = AugmentedLoader(
-        [(images_of(2), torch.zeros(2))], Looking(network(), num_selected=1), device="meta"
-    )
-    assert {part.device.type for part in out} == {"meta"}
-    without = nn.Flatten()  # no parameters, so no device: the batch stays where it is
-    (out,) = AugmentedLoader([(images_of(2), torch.zeros(2))], Looking(without, num_selected=1))
-    assert {part.device.type for part in out} == {"cpu"}
+    def devices(model, **settings):
+        augment = Looking(model, num_selected=1)
+        (out,) = AugmentedLoader([(images_of(2), torch.zeros(2))], augment, **settings)
+        return {part.device.type for part in out}
+
+    assert devices(network().to("meta")) == devices(network(), device="meta") == {"meta"}
+    assert devices(nn.Flatten()) == {"cpu"}  # no parameters: the batch stays on its device
 
 
 def test_wrong_arguments_are_refused_when_they_are_given():
@@ -585,21 +425,16 @@ def test_wrong_arguments_are_refused_when_they_are_given():
     for augment in (None, network()):
         with pytest.raises(TypeError, match="`augment` must be an augmenter"):
             AugmentedLoader([], augment)
-    for context in (None, torch.autocast("cpu")):
-        with pytest.raises(TypeError, match=r"`context` must make a context.*`lambda:`"):
-            AugmentedLoader([], Shown(), context=context)
-    with pytest.raises(TypeError, match=r"must have a method `follow\(masks, fill=\.\.\.\)`"):
-        AugmentedLoader([], Shown(), Fields(masks={2: 255}))
 
 
-def test_what_scripts_ask_of_a_loader():
-    beneath = loader_of()
+def test_other_names_are_those_of_the_loader_beneath():
+    beneath = loader_of(drop_last=True)
     loader = AugmentedLoader(beneath, Shown())
-    assert loader.dataset is beneath.dataset
-    assert loader.sampler is beneath.sampler
-    assert loader.batch_size == 4
-    # Tools that make another loader of one would lose the augmentation: they find too little.
-    assert not hasattr(loader, "batch_sampler")
+    for name in ("dataset", "sampler", "batch_sampler", "batch_size", "collate_fn", "num_workers"):
+        assert getattr(loader, name) is getattr(beneath, name)
+    assert loader.drop_last is True
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = loader.no_such_name
     with pytest.raises(TypeError, match="len"):
         len(AugmentedLoader(iter([]), Shown()))
 

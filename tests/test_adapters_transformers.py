@@ -300,13 +300,22 @@ def test_accelerate_needs_the_loader_alone(tmp_path):
     assert torch.equal(again[0], hand(PIXELS[:4], index=index[0])[0])
 
 
-def test_tools_that_would_lose_the_augmentation_fail():
+def test_accelerate_skips_batches_of_the_loader_beneath():
+    accelerator, index = Accelerator(cpu=True), torch.arange(24).view(6, 4)
+    beneath = accelerator.prepare(DataLoader(Numbered(TensorDataset(PIXELS, LABELS)), 4))
+    skipped = accelerator.skip_first_batches(beneath, 4)
+    loader = AugmentedLoader(skipped, Views(num_views=2), Fields(index=2))
+    for (images, labels), rows in zip(loader, index[4:], strict=True):
+        assert torch.equal((images * 255).round().byte(), PIXELS[rows].repeat_interleave(2, 0))
+        assert torch.equal(labels, LABELS[rows].repeat_interleave(2, 0))
+
+
+def test_accelerate_cannot_make_a_loader_that_would_not_augment():
     accelerator = Accelerator(cpu=True)
     loader = AugmentedLoader(DataLoader(TensorDataset(PIXELS, LABELS), batch_size=4), Views())
-    with pytest.raises(AttributeError, match="batch_sampler"):
-        accelerator.skip_first_batches(loader, 1)
-    with pytest.raises(AttributeError):
-        accelerator.prepare_data_loader(loader)
+    for make in (accelerator.skip_first_batches, accelerator.prepare_data_loader):
+        with pytest.raises(TypeError, match=r"would not augment; prepare .* or skip its batches"):
+            make(loader)
 
 
 def test_accelerates_precision_holds_where_the_model_is_asked():

@@ -5,7 +5,6 @@ What stands here needs torch alone. The adapters of a framework are modules of t
 """
 
 from divaug.adapters.fields import Fields
-from divaug.adapters.loader import AugmentedLoader
-from divaug.adapters.numbered import Numbered
+from divaug.adapters.loader import AugmentedLoader, Numbered
 
 __all__ = ["AugmentedLoader", "Fields", "Numbered"]

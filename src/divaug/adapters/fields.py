@@ -1,54 +1,39 @@
-"""`Fields`: where a batch has its images, its labels, its masks and its samples' numbers."""
+"""`Fields`: positions or keys of a batch's images, labels, masks and sample numbers."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence
 
 from divaug.augmenters import Augmenter
-from divaug.checks import real
 
-__all__ = ["PAIRS", "Batch", "Field", "Fields", "checked"]
+__all__ = ["PAIRS", "Batch", "Field", "Fields", "checked", "rebuilt"]
 
 Field = int | str
 """A position in a tuple or list, or a key of a mapping."""
 
 Batch = Any
-"""What a loader gives: a tuple, a list or a mapping of tensors."""
+"""A loader's batch: a tuple, a list or a mapping of tensors."""
 
-
-def _check_fills(masks: object) -> None:
-    """Refuse masks that do not say what they are to be filled with."""
-    if not isinstance(masks, Mapping):
-        raise TypeError(
-            "`masks` must say of each field what it has where no pixel of its image is, such as "
-            f'{{"mask": 255}}, got {masks!r}.'
-        )
-    for at, fill in masks.items():
-        if real(fill) is None and not isinstance(fill, bool):
-            raise TypeError(f"`masks[{at!r}]` must be a number, such as 255, got {fill!r}.")
+_HOLDERS = (Tensor, np.ndarray, Mapping, tuple, list)
 
 
 @dataclass(frozen=True)
 class Fields:
-    """Where a batch has its images, its labels, its masks and its samples' numbers.
+    """Positions or keys of a batch's images, labels, masks and sample numbers.
 
     Args:
         images: position in a tuple or list, or key of a mapping.
-        labels: the same; None where there are none.
-        index: of the samples' numbers, which `Numbered` adds; None where there are none. They are
-            used and then left out of the batch, so that a loop sees what it always saw.
-        keep: of what is to be left as it is though it has as many entries as there are images.
-        masks: of what lies over the images, `[B,H,W]` or `[B,C,H,W]`, and is to move with them;
-            each with what it has where no pixel of its image is, such as `{"mask": 255}`.
-        each: of lists with one entry for each image, such as tensors of boxes, whose entries are
-            repeated whole. Without it a list whose tensors all happen to have as many rows as
-            there are images is taken for one of columns, as collating makes them; likewise one
-            of tuples of texts.
+        labels: position or key of the labels; None if there are none.
+        index: position or key of the sample numbers, which `Numbered` adds; None if there are
+            none. They are used and then left out of the batch.
+        keep: fields that stay as they are, though they have as many entries as there are images.
+        masks: fields that lie over the images, `[B,H,W]` or `[B,C,H,W]`, and are to move with
+            them; each with its fill where no pixel of its image is, such as `{"mask": 255}`.
+        each: lists with one entry for each image, such as tensors of boxes, whose entries are
+            repeated whole.
 
     Example:
         >>> Fields("pixel_values", "labels", index="index")
@@ -59,60 +44,50 @@ class Fields:
     labels: Field | None = 1
     index: Field | None = None
     keep: tuple[Field, ...] = ()
-    masks: Mapping[Field, float] = field(default_factory=dict, hash=False)
+    masks: Mapping[Field, float] = field(default_factory=dict)
     each: tuple[Field, ...] = ()
 
     def __post_init__(self) -> None:
-        roles = {"images": self.images, "labels": self.labels, "index": self.index}
-        for name in ("keep", "each"):
-            fields = getattr(self, name)
-            if not isinstance(fields, tuple | list):
-                raise TypeError(
-                    f"`{name}` must be a tuple of positions or keys, got {fields!r}; for a single "
-                    f"one write {name}=({fields!r},)."
-                )
-            object.__setattr__(self, name, tuple(fields))
-        _check_fills(self.masks)
-        object.__setattr__(self, "masks", dict(self.masks))
-        lists = {
-            f"{name}[{place}]": at
-            for name, fields in self._lists().items()
-            for place, at in enumerate(fields)
+        kinds = {
+            "keep": (tuple | list, 'a tuple of fields, such as ("weights",)'),
+            "masks": (Mapping, 'a mapping of fields to fills, such as {"mask": 255}'),
+            "each": (tuple | list, 'a tuple of fields, such as ("boxes",)'),
         }
-        absent = {name for name in ("labels", "index") if roles[name] is None}
-        given = {name: at for name, at in (roles | lists).items() if name not in absent}
-        for name, at in given.items():
-            if isinstance(at, bool) or not isinstance(at, int | str):
-                raise TypeError(
-                    f"`{name}` must be a position or a key, got {at!r}; only `labels` and `index` "
-                    "may be None."
-                )
-            if isinstance(at, int) and at < 0:
-                raise ValueError(f"`{name}` must be 0 or more, got {at}: count from the front.")
-        if len({type(at) for at in given.values()}) > 1:
-            raise TypeError(f"fields must be all positions or all keys, got {given}.")
-        if len(set(given.values())) < len(given):
-            raise ValueError(f"fields must be different ones, got {given}.")
+        for name, (kind, wanted) in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"`{name}` must be {wanted}, got {getattr(self, name)!r}.")
+        named = [at for _, at in self._named()]
+        if len(set(named)) < len(named):
+            raise ValueError(f"each field must be named once, got {named}.")
 
-    def _lists(self) -> dict[str, tuple[Field, ...]]:
-        """What names any number of fields."""
-        return {"keep": self.keep, "masks": tuple(self.masks), "each": self.each}
+    def _named(self) -> Iterator[tuple[str, Field]]:
+        """Every field that must be in a batch, with its role."""
+        yield "images", self.images
+        for role, at in (("labels", self.labels), ("index", self.index)):
+            if at is not None:
+                yield role, at
+        for role in ("keep", "masks", "each"):
+            for at in getattr(self, role):
+                yield role, at
 
     def augment(self, augment: Augmenter, batch: Batch, *, epoch: int | None = None) -> Batch:
-        """The batch, augmented: a tuple of a tuple, a list of a list, a dictionary of a mapping.
+        """Augment a batch: a tuple gives a tuple, a list a list, a mapping a dictionary.
 
         Images and labels are what the augmenter returns, and masks have moved as their images
-        have. Everything else that has an entry for each image (tensors, arrays, lists and tuples,
-        also those within) is repeated image by image, as labels are; what has none is left as it
-        is. A list of as many tensors as there are images is one entry for each of them, unless
-        each of its tensors has itself an entry for each, and `each` does not name the list.
+        have. Every other tensor, array, list or tuple with an entry for each image is repeated
+        image by image, as labels are; so is what mappings, lists and tuples contain. Everything
+        else stays.
 
         Args:
             augment: `DivAug`, `Views` or another augmenter.
             batch: a tuple, a list or a mapping; not changed.
             epoch: for policies that follow a schedule.
 
+        Raises:
+            ValueError: the batch lacks a field, or has a list that `each` or `keep` must name.
+
         Example:
+            >>> import torch
             >>> from divaug.views import Views
             >>> images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
             >>> batch = {"x": images, "y": torch.tensor([3, 7]), "name": ["a", "b"]}
@@ -125,51 +100,38 @@ class Fields:
         images, labels = augment(
             originals,
             None if self.labels is None else parts[self.labels],
-            index=None if self.index is None else _numbers(parts.pop(self.index)),
+            index=None if self.index is None else parts.pop(self.index),
             epoch=epoch,
         )
-        own = {self.images: images} | ({} if self.labels is None else {self.labels: labels})
-        own |= {at: parts[at] for at in self.keep}
-        own |= {at: augment.follow(parts[at], fill=fill) for at, fill in self.masks.items()}
-        own |= {at: _each(at, parts[at], len(originals), augment.views) for at in self.each}
-        done = {
-            at: own[at] if at in own else _repeated(part, len(originals), augment.views)
+        count, views = len(originals), augment.views
+        done = {self.images: images} | ({} if self.labels is None else {self.labels: labels})
+        done |= {at: parts[at] for at in self.keep}
+        done |= {at: augment.follow(parts[at], fill=fill) for at, fill in self.masks.items()}
+        done |= {at: _each(parts[at], count, views, at) for at in self.each}
+        out = {
+            at: done[at] if at in done else _repeated(part, count, views, at)
             for at, part in parts.items()
         }
-        return done if isinstance(batch, Mapping) else type(batch)(done.values())
+        return out if isinstance(batch, Mapping) else type(batch)(out.values())
 
     def _parts(self, batch: Batch) -> dict[Field, Any]:
-        """The batch's entries by where they stand."""
-        parts: dict[Field, Any]
+        """The batch's entries by position or key, checked for the named ones."""
         if isinstance(batch, Mapping):
             parts = dict(batch)
-        elif type(batch) in (tuple, list):  # not their descendants, whose makers take other things
+        elif type(batch) in (tuple, list):
             parts = dict(enumerate(batch))
         else:
             raise TypeError(
                 f"a batch must be a tuple, a list or a mapping, got {type(batch).__name__}; let "
                 "the loader's `collate_fn` make one, or call the augmenter yourself."
             )
-        self._check_parts(list(parts))
-        return parts
-
-    def _check_parts(self, there: Sequence[Field]) -> None:
-        """Refuse a batch that lacks what the fields name."""
-        remedies = {
-            "images": "say where they are: Fields(images=...)",
-            "labels": "say where they are: Fields(labels=...)",
-            "index": "number the samples: Numbered(dataset)",
-        }
-        for name, remedy in remedies.items():
-            at = getattr(self, name)
-            if at is not None and at not in there:
+        for role, at in self._named():
+            if at not in parts:
+                remedy = "Numbered(dataset)" if role == "index" else f"Fields({role}=...)"
                 raise ValueError(
-                    f"the batch has no {name} at {at!r}, it has {there}; {remedy}. Batches of "
-                    "several loaders cannot be augmented at once, nor one batch twice."
+                    f"the batch has no {role} at {at!r}, it has {list(parts)}; use {remedy}."
                 )
-        for name, fields in self._lists().items():
-            if not set(fields) <= set(there):
-                raise ValueError(f"`{name}` must name fields of the batch, {there}, got {fields}.")
+        return parts
 
 
 #: Images and labels, as most loaders give them.
@@ -177,12 +139,10 @@ PAIRS = Fields()
 
 
 def checked(augment: object, fields: Fields | None, usual: Fields = PAIRS) -> Fields:
-    """The fields, or the usual ones for None, refusing what an adapter cannot work with.
-
-    It is refused when it is given, and not when the first batch comes.
+    """Return the fields, or the usual ones for None, once an adapter can work with both.
 
     Raises:
-        TypeError: `augment` is no augmenter, or `fields` are none.
+        TypeError: `augment` is no augmenter, or `fields` is no `Fields`.
     """
     if not callable(augment) or not hasattr(augment, "views"):
         raise TypeError(
@@ -192,73 +152,49 @@ def checked(augment: object, fields: Fields | None, usual: Fields = PAIRS) -> Fi
     found = usual if fields is None else fields
     if not isinstance(found, Fields):
         raise TypeError(f"`fields` must be a Fields, such as Fields(0, 1), got {fields!r}.")
-    if found.masks and not hasattr(augment, "follow"):
-        raise TypeError(
-            "`augment` must have a method `follow(masks, fill=...)` where `fields` name masks, got "
-            f"{augment!r}."
-        )
     return found
 
 
-def _numbers(index: Any) -> Any:
-    """The samples' numbers as the augmenters take them; collating may have left a list."""
-    return torch.as_tensor(index, device="cpu") if isinstance(index, list | tuple) else index
+def rebuilt(part: Any, entries: Iterable[Any]) -> Any:
+    """Make a list, tuple or named tuple like `part` of other entries."""
+    return part._make(entries) if hasattr(part, "_make") else type(part)(entries)
 
 
-def _each(at: Field, part: Any, num_images: int, views: int) -> Any:
-    """A list's entries, one for each image, whatever they are."""
-    if type(part) not in (tuple, list) or len(part) != num_images:
-        counted = type(part) in (tuple, list)
-        got = f"{len(part)} entries" if counted else f"a {type(part).__name__}"
+def _each(part: Any, count: int, views: int, at: Field) -> Any:
+    """Repeat the entries of a list, whatever they are."""
+    if type(part) not in (tuple, list) or len(part) != count:
         raise ValueError(
-            f"`each` names {at!r}, which must be a list or a tuple with an entry for each of "
-            f"{num_images} images, got {got}."
+            f"`each` must name a list or tuple with one entry for each of {count} images, got "
+            f"{type(part).__name__} at {at!r}."
         )
-    return type(part)(each for each in part for _ in range(views))
+    return type(part)(entry for entry in part for _ in range(views))
 
 
-def _repeated(part: Any, num_images: int, views: int) -> Any:
-    """An entry for each view, where there is one for each image."""
-    if isinstance(part, Tensor):
-        return part.repeat_interleave(views, 0) if _has_entries(part, num_images) else part
-    if isinstance(part, np.ndarray):
-        return part.repeat(views, 0) if part.ndim and len(part) == num_images else part
+def _repeated(part: Any, count: int, views: int, at: Field, inside: bool = False) -> Any:
+    """Repeat a part, or what it contains, where it has an entry for each image.
+
+    Args:
+        part: anything of a batch.
+        count: number of images.
+        views: number of views of each image.
+        at: field of the batch, for the error.
+        inside: whether `part` stands in a list or tuple. There torch collates columns, with an
+            entry for each image; anything else, such as boxes, must be named.
+    """
     if isinstance(part, Mapping):
-        return {name: _repeated(each, num_images, views) for name, each in part.items()}
-    if isinstance(part, PackedSequence):
-        raise TypeError(
-            "a packed sequence cannot be repeated for the views of its images; pad the sequences "
-            "instead (torch.nn.utils.rnn.pad_sequence), or name it in Fields(keep=...)."
-        )
-    if isinstance(part, tuple) and hasattr(part, "_fields"):  # a named one: fields, not entries
-        kind: Any = type(part)
-        return kind._make(_repeated(each, num_images, views) for each in part)
-    if type(part) not in (tuple, list):
+        return {key: _repeated(each, count, views, at, inside) for key, each in part.items()}
+    listed = isinstance(part, tuple | list)
+    if listed and any(isinstance(each, _HOLDERS) for each in part):
+        return rebuilt(part, (_repeated(each, count, views, at, True) for each in part))
+    if not listed and not isinstance(part, Tensor | np.ndarray):
         return part
-    leaves = list(_leaves(part))
-    columns = [each for each in leaves if isinstance(each, Tensor)] or leaves
-    # Of variable length, as boxes are, one of them may happen to have as many rows.
-    inner = bool(columns) and all(_has_entries(each, num_images) for each in columns)
-    if len(part) == num_images and not inner:
-        return type(part)(each for each in part for _ in range(views))
-    return type(part)(_repeated(each, num_images, views) for each in part)
-
-
-def _has_entries(part: Any, num_images: int) -> bool:
-    """Whether it has itself an entry for each image, and so is none for one of them."""
-    return (not isinstance(part, Tensor) or part.ndim > 0) and len(part) == num_images
-
-
-def _leaves(part: Sequence[Any]) -> Iterator[Any]:
-    """Tensors and tuples of texts, in lists and tuples however deep."""
-    for each in part:
-        if isinstance(each, Tensor) or _is_text(each):
-            yield each
-        elif type(each) is list:  # torch collates tuples to lists
-            yield from _leaves(each)
-
-
-def _is_text(part: Any) -> bool:
-    """Whether it is a tuple of texts, as torch collates the texts of samples."""
-    texts = type(part) is tuple and all(isinstance(each, str | bytes) for each in part)
-    return texts and len(part) > 0
+    if (listed or part.ndim) and len(part) == count:
+        if isinstance(part, Tensor):
+            return part.repeat_interleave(views, 0)
+        return _each(part, count, views, at) if listed else part.repeat(views, 0)
+    if inside:
+        raise ValueError(
+            f"the list at {at!r} must hold columns with an entry for each of {count} images; name "
+            "it in Fields(each=...) to repeat its own entries, or in Fields(keep=...)."
+        )
+    return part

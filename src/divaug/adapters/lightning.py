@@ -1,6 +1,5 @@
 """A callback for Lightning: `Trainer(callbacks=[AugmentBatches(augment)])`."""
 
-import inspect
 from typing import Any
 
 from divaug.extras import require
@@ -19,15 +18,15 @@ _MOVING = "batch_to_device"
 
 
 class AugmentBatches(Callback):
-    """Augments every training batch once it is on its device; other batches are left alone.
+    """Callback that augments every training batch on its device; other batches stay as they are.
 
-    While a module is fitted it stands behind the strategy's `batch_to_device`, after all hooks
-    for batches, the module's and the data module's. The augmenter's step is saved in Lightning's
-    checkpoints and comes back with them.
+    While a module is fitted, it wraps the strategy's `batch_to_device`, so it runs after all hooks
+    for batches, the module's and the data module's. Lightning's checkpoints save and restore the
+    augmenter's step.
 
     Args:
         augment: `DivAug` of the module that is fitted, `Views` or another augmenter.
-        fields: where a batch has images, labels and numbers.
+        fields: positions or keys of a batch's images, labels and sample numbers.
 
     Example:
         >>> import torch, divaug
@@ -49,34 +48,33 @@ class AugmentBatches(Callback):
     def __init__(self, augment: Augmenter, fields: Fields | None = None) -> None:
         self.augment = augment
         self.fields = checked(augment, fields)
-        self._behind: Strategy | None = None
+        self._wrapped: Strategy | None = None
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Stand behind the strategy for as long as the module is fitted."""
-        self._let_go()
+        """Wrap the strategy while the module is fitted."""
+        self._unwrap()
         if stage == "fit":
-            _check_step(pl_module)
-            self._take_hold(trainer)
+            self._wrap(trainer)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Let go of the strategy."""
-        self._let_go()
+        """Unwrap the strategy."""
+        self._unwrap()
 
     def on_exception(
         self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
     ) -> None:
-        """Let go of the strategy; Lightning does not tear down what failed."""
-        self._let_go()
+        """Unwrap the strategy; Lightning does not tear down after a failure."""
+        self._unwrap()
 
     def state_dict(self) -> dict[str, Any]:
-        """The augmenter's state, for the checkpoint."""
+        """Return the augmenter's state, for the checkpoint."""
         return self.augment.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue as the checkpoint says."""
+        """Restore the augmenter's state."""
         self.augment.load_state_dict(state_dict)
 
-    def _take_hold(self, trainer: Trainer) -> None:
+    def _wrap(self, trainer: Trainer) -> None:
         if _MOVING in vars(trainer.strategy):
             raise ValueError(
                 "another callback already augments the batches of this trainer; give it one alone."
@@ -91,17 +89,9 @@ class AugmentBatches(Callback):
                 return self.fields.augment(self.augment, batch, epoch=trainer.current_epoch)
 
         setattr(trainer.strategy, _MOVING, moved_and_augmented)
-        self._behind = trainer.strategy
+        self._wrapped = trainer.strategy
 
-    def _let_go(self) -> None:
-        if self._behind is not None:
-            delattr(self._behind, _MOVING)  # the object's; its class's comes to light again
-            self._behind = None
-
-
-def _check_step(module: LightningModule) -> None:
-    if "dataloader_iter" in inspect.signature(module.training_step).parameters:
-        raise TypeError(
-            "`training_step` must take a batch, got one that takes `dataloader_iter`: Lightning "
-            "then moves no batches; put the loader into a divaug.adapters.AugmentedLoader instead."
-        )
+    def _unwrap(self) -> None:
+        if self._wrapped is not None:
+            delattr(self._wrapped, _MOVING)  # the attribute that hides the method
+            self._wrapped = None

@@ -1,4 +1,4 @@
-"""`AugmentedLoader`: a loader whose batches are augmented as the last thing before training."""
+"""`AugmentedLoader` and `Numbered`: a loader's batches augmented, a dataset's samples numbered."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,34 +7,31 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
-from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
+from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler
 
-from divaug.adapters.fields import Batch, Fields, checked
+from divaug.adapters.fields import Batch, Fields, checked, rebuilt
 from divaug.augmenters import Augmenter
 from divaug.plugin import DivAug
 
-__all__ = ["AugmentedLoader"]
-
-# Samplers within samplers, at most: one may hold itself.
-_DEEP = 8
+__all__ = ["AugmentedLoader", "Numbered"]
 
 
 class AugmentedLoader:
     """A loader whose batches are augmented when they are asked for, never ahead of time.
 
-    The model is asked with the weights of that very step. Workers of the loader beneath may read
-    ahead as far as they like. Wrap what other tools have made of your loader (Accelerate's
-    `prepare`, `skip_first_batches`), not the other way round.
+    Candidates are scored with the weights of that very step, however far the workers of the
+    loader beneath read ahead. Every other attribute is that of the loader beneath. Wrap what other
+    tools have made of your loader (Accelerate's `prepare`, `skip_first_batches`): a loader that
+    they made of an `AugmentedLoader` would not augment, so they are refused.
 
     Args:
         loader: any iterable of batches with uint8 images `[B,C,H,W]`, such as a DataLoader, also
             one that Accelerate or Lightning's Fabric has prepared.
         augment: `DivAug`, `Views` or another augmenter.
-        fields: where a batch has images, labels and numbers.
-        device: where to augment; None for where the asked model is, or else the batch.
-        context: makes a context to augment in, such as `lambda: torch.autocast("cuda")`, where
-            the model is trained in it.
+        fields: positions or keys of a batch's images, labels and sample numbers.
+        device: device to augment on; None for that of `DivAug`'s model, or else the batch's.
+        context: makes a context to augment in, such as `lambda: torch.autocast("cuda")`, if the
+            model is trained in it.
 
     Example:
         >>> from divaug.views import Views
@@ -53,8 +50,7 @@ class AugmentedLoader:
         device: torch.device | str | None = None,
         context: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        _check_context(context)
-        self.loader: Any = loader  # what it is asked for beyond batches, it has or has not
+        self.loader: Any = loader
         self.augment = augment
         self.fields = checked(augment, fields)
         self.device = None if device is None else torch.device(device)
@@ -62,7 +58,7 @@ class AugmentedLoader:
         self.epoch = 0
 
     def __iter__(self) -> Iterator[Batch]:
-        _warn_if_not_shared_out(self.loader)
+        _warn_if_not_sharded(self.loader)
         epoch, self.epoch = self.epoch, self.epoch + 1
         for batch in self.loader:
             here = _moved(batch, self.device or _device_of(self.augment))
@@ -73,63 +69,95 @@ class AugmentedLoader:
     def __len__(self) -> int:
         return len(self.loader)
 
-    @property
-    def dataset(self) -> Any:
-        """That of the loader beneath."""
-        return self.loader.dataset
-
-    @property
-    def sampler(self) -> Any:
-        """That of the loader beneath."""
-        return self.loader.sampler
-
-    @property
-    def batch_size(self) -> Any:
-        """Images of a batch of the loader beneath, before there are views."""
-        return self.loader.batch_size
+    def __getattr__(self, name: str) -> Any:
+        if name == "loader":  # a copy has nothing yet
+            raise AttributeError(name)
+        if name == "multiprocessing_context":  # read only to make another DataLoader of this one
+            raise TypeError(
+                "an AugmentedLoader must not be made into another loader, which would not augment; "
+                "prepare the loader beneath, or skip its batches, then wrap the result."
+            )
+        return getattr(self.loader, name)
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes next, to schedules and to the loader beneath or its samplers.
+        """Set the next epoch, for schedules and for the loader beneath, its dataset and samplers.
 
-        Without it passes are counted from 0, also in a run that is resumed.
+        Without it passes are counted from 0, also in a resumed run.
         """
         self.epoch = epoch
-        listeners = [self.loader]
-        if not hasattr(self.loader, "set_epoch"):
-            listeners = _samplers_of(self.loader)
-        for each in listeners:
+        batches = getattr(self.loader, "batch_sampler", None)
+        within = (getattr(self.loader, name, None) for name in ("dataset", "sampler"))
+        for each in (self.loader, batches, getattr(batches, "sampler", None), *within):
             if hasattr(each, "set_epoch"):
                 each.set_epoch(epoch)
 
 
-def _samplers_of(loader: object) -> list[Any]:
-    """What decides which samples are read, one within the other; none where nothing does.
+class Numbered(Dataset[Any]):
+    """A dataset whose samples end with their number, or have it under the key "index".
 
-    A loader that was given a sampler of batches has one of its own besides, which it does not use.
+    With the samples' numbers a draw depends neither on a sample's place in the batch nor on the
+    number of processes. Without them the first images of all processes' batches draw alike, as do
+    the second, and so on. A sample that stands in a batch twice gets the same views twice. Number
+    the whole dataset, not parts that are concatenated afterwards: their numbers would coincide.
+
+    Every other attribute (`classes`, `targets`, `transform`) is that of the dataset beneath, to
+    read and to set.
+
+    Args:
+        dataset: with `len` and samples that are tuples, lists or mappings.
+
+    Example:
+        >>> Numbered([("cat.png", 3), ("dog.png", 5)])[1]
+        ('dog.png', 5, 1)
+        >>> Numbered([{"image": "cat.png"}])[0]
+        {'image': 'cat.png', 'index': 0}
     """
-    found: list[Any] = []
-    within: Any = loader
-    while within is not None and len(found) < _DEEP:
-        batches = getattr(within, "batch_sampler", None)
-        within = getattr(within, "sampler", None) if batches is None else batches
-        found += [] if within is None else [within]
-    return found
 
+    def __init__(self, dataset: Any) -> None:
+        if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
+            raise TypeError(
+                f"`dataset` must give its samples by number, got {type(dataset).__name__}; a "
+                "stream of samples has to number them itself."
+            )
+        self.dataset = dataset
 
-def _check_context(context: object) -> None:
-    if not callable(context) or isinstance(context, AbstractContextManager):
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, number: int) -> Any:
+        sample = self.dataset[number]
+        if isinstance(sample, Mapping):
+            if "index" in sample:
+                raise ValueError('the samples have an "index" already; give it to Fields(index=).')
+            return {**sample, "index": number}
+        if isinstance(sample, tuple | list):
+            return (*sample, number)
         raise TypeError(
-            "`context` must make a context when it is called, once for each batch, got "
-            f"{context!r}; write `lambda:` before it."
+            f"samples must be tuples, lists or mappings, got {type(sample).__name__}; return "
+            "(image, label)."
         )
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # timm's loaders set `transform`, also where the dataset has none yet.
+        beneath = self.__dict__.get("dataset")
+        if beneath is not None and (name == "transform" or hasattr(beneath, name)):
+            setattr(beneath, name, value)
+        else:
+            super().__setattr__(name, value)
 
-def _warn_if_not_shared_out(loader: object) -> None:
-    """Say it where each of several processes reads everything, as prepared loaders do not."""
+    def __getattr__(self, name: str) -> Any:
+        # A copy has nothing yet; samples read in bulk would lack their numbers.
+        if name in ("dataset", "__getitems__"):
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
+
+
+def _warn_if_not_sharded(loader: object) -> None:
+    """Warn if each of several processes reads everything, as prepared loaders do not."""
     if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
         return
-    alone = RandomSampler, SequentialSampler
-    if type(loader) is DataLoader and isinstance(_samplers_of(loader)[-1], alone):
+    sampler = getattr(getattr(loader, "batch_sampler", None), "sampler", None)
+    if type(loader) is DataLoader and isinstance(sampler, RandomSampler | SequentialSampler):
         warnings.warn(
             "each process reads all samples of its dataset: unless they are a part of its own, "
             "give the DataLoader a DistributedSampler, or let Accelerate or Fabric prepare it "
@@ -139,25 +167,20 @@ def _warn_if_not_shared_out(loader: object) -> None:
 
 
 def _device_of(augment: Augmenter) -> torch.device | None:
-    """Where the asked model is; None where nobody is asked."""
+    """The device of `DivAug`'s model; None without a model."""
     if not isinstance(augment, DivAug):
         return None
     return next((part.device for part in augment.model.parameters()), None)
 
 
 def _moved(part: Any, device: torch.device | None) -> Any:
-    """A batch with its tensors on the device."""
+    """Move a batch's tensors to the device."""
     if device is None:
         return part
-    if isinstance(part, Tensor):
-        return part.to(device, non_blocking=True)
     if isinstance(part, Mapping):
         return {name: _moved(each, device) for name, each in part.items()}
-    if callable(getattr(part, "to", None)):  # it knows itself how, as packed sequences do
-        return part.to(device)
-    if isinstance(part, tuple) and hasattr(part, "_fields"):
-        kind: Any = type(part)
-        return kind._make(_moved(each, device) for each in part)
-    if type(part) in (tuple, list):
-        return type(part)(_moved(each, device) for each in part)
+    if hasattr(part, "to"):  # tensors and packed sequences
+        return part.to(device, non_blocking=True)
+    if isinstance(part, tuple | list):
+        return rebuilt(part, (_moved(each, device) for each in part))
     return part

@@ -1,28 +1,29 @@
 """timm's loaders with an augmenter: `loader = augmented(create_loader(...), augment)`."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from divaug.extras import require
 
 require("timm", "divaug.adapters.timm", "timm")
 
-from timm.data.loader import MultiEpochsDataLoader, PrefetchLoader, fast_collate
+from timm.data.distributed_sampler import RepeatAugSampler
+from timm.data.loader import PrefetchLoader
 from timm.data.mixup import FastCollateMixup
+from timm.data.transforms_factory import transforms_noaug_train
 
 from divaug.adapters.fields import PAIRS, Fields
-from divaug.adapters.loader import AugmentedLoader
-from divaug.adapters.numbered import Numbered
+from divaug.adapters.loader import AugmentedLoader, Numbered
 from divaug.augmenters import Augmenter
 from divaug.default_augmentation import plain
 from divaug.source import Source
-from divaug.views import Views
 
-__all__ = ["augmented", "collate"]
+__all__ = ["augmented"]
 
 
 def augmented(
@@ -31,21 +32,23 @@ def augmented(
     *,
     context: Callable[[], AbstractContextManager[Any]] = nullcontext,
 ) -> AugmentedLoader:
-    """Take the place of the prefetcher that `timm.data.create_loader` makes.
+    """Replace the prefetcher that `timm.data.create_loader` makes.
 
-    The bytes that its workers bring go to the augmenter, which normalises them in the prefetcher's
-    place, on the prefetcher's device. Ask timm for no augmentation of its own (`no_aug=True`).
-    Samples' numbers are used where the dataset is a `Numbered`.
+    The bytes from its workers go to the augmenter, which normalises them in the prefetcher's
+    place, on the prefetcher's device. Sample numbers are used if the dataset is a `Numbered`. With
+    repeated augmentation (`num_aug_repeats`) every occurrence of a sample draws for itself, on
+    every process. Call `set_epoch` of the new loader at the start of each epoch: the augmenter's
+    step follows from it, also in a resumed run.
 
     Args:
-        loader: of `create_loader(..., no_aug=True)` for training.
+        loader: result of `create_loader(..., no_aug=True)` for training.
         augment: `DivAug`, `Views` or another augmenter, with the loader's mean and deviation.
-        context: makes a context to augment in, where the model is trained in one.
+        context: makes a context to augment in, if the model is trained in one.
 
     Raises:
         TypeError: the loader has no prefetcher, so its images are normalised already.
         ValueError: the loader mixes images or erases parts, which would come before or get lost,
-            or would normalise otherwise than the augmenter does.
+            or it normalises otherwise than the augmenter does.
     """
     if not isinstance(loader, PrefetchLoader):
         raise TypeError(
@@ -54,22 +57,19 @@ def augmented(
         )
     _check_loader(loader)
     _check_statistics(loader, augment)
-    _check_dtype(loader, augment)
-    fields = _numbering(loader.loader) if isinstance(loader.dataset, Numbered) else PAIRS
+    fields = _numbering(loader.loader)
     return _Loader(loader.loader, augment, fields, device=loader.device, context=context)
 
 
-def collate(samples: Sequence[tuple[Any, Any, int]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Collate bytes and labels as timm does, and the samples' numbers."""
-    both: Any = fast_collate  # which has no types
-    images, labels = both([tuple(sample[:2]) for sample in samples])
-    return images, labels, torch.tensor([sample[2] for sample in samples], device="cpu")
-
-
 class _Loader(AugmentedLoader):
-    """What timm's training script asks of a prefetcher beyond batches."""
+    """The loader of timm's training script, which resumes at the start of an epoch."""
 
     mixup_enabled = False
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the next epoch, and the augmenter's step to that of its first batch."""
+        super().set_epoch(epoch)
+        self.augment.load_state_dict(self.augment.state_dict() | {"step": epoch * len(self)})
 
 
 def _check_loader(loader: PrefetchLoader) -> None:
@@ -82,6 +82,15 @@ def _check_loader(loader: PrefetchLoader) -> None:
         raise ValueError(
             "`loader` erases parts of finished images, which would be lost here; leave out "
             "`re_prob`: Cutout is one of the sixteen operations and part of default augmentations."
+        )
+    unaugmented = {type(each) for each in transforms_noaug_train(use_prefetcher=True).transforms}
+    transforms = getattr(getattr(loader.dataset, "transform", None), "transforms", [])
+    own = [type(each).__name__ for each in transforms if type(each) not in unaugmented]
+    if own:
+        warnings.warn(
+            f"`loader` already augments, with {', '.join(own)}, so images are augmented twice; "
+            "use create_loader(..., no_aug=True).",
+            stacklevel=3,
         )
 
 
@@ -101,22 +110,31 @@ def _check_statistics(loader: PrefetchLoader, augment: Augmenter) -> None:
         )
 
 
-def _check_dtype(loader: PrefetchLoader, augment: Augmenter) -> None:
-    """The model must get what the prefetcher would have given it; DivAug goes by the model."""
-    if isinstance(augment, Views) and (augment.dtype or torch.float32) != loader.img_dtype:
-        raise ValueError(
-            f"`augment` makes images of {augment.dtype or torch.float32}, `loader` of "
-            f"{loader.img_dtype}; give Views(dtype={loader.img_dtype})."
-        )
-
-
 def _numbering(loader: Any) -> Fields:
-    """Let the loader keep the samples' numbers, which timm's collation drops."""
-    if loader.collate_fn is fast_collate:
-        if isinstance(loader, MultiEpochsDataLoader):
-            raise ValueError(
-                "`loader` has started its workers, which drop the samples' numbers; use "
-                "create_loader(..., collate_fn=divaug.adapters.timm.collate)."
-            )
-        loader.collate_fn = collate
+    """Let the loader's batches end with the numbers to draw by, which timm's collation drops."""
+    sampler, collate = loader.sampler, loader.collate_fn
+    if isinstance(sampler, RepeatAugSampler):
+        # A step has a sample several times, also on several processes: each place has a number.
+        # Numbers beyond the dataset leave the whole pool to draw partners from.
+        first, apart = len(loader.dataset) + sampler.rank, sampler.num_replicas
+        loader.collate_fn = partial(_with_places, collate, first, apart)
+    elif isinstance(loader.dataset, Numbered):
+        loader.collate_fn = partial(_with_numbers, collate)
+    else:
+        return PAIRS
     return Fields(index=2)
+
+
+_Samples = Sequence[tuple[Any, ...]]
+
+
+def _with_numbers(collate: Callable[[_Samples], Any], samples: _Samples) -> Any:
+    """Collate images and labels as timm does, and the samples' numbers."""
+    return *collate([sample[:2] for sample in samples]), torch.tensor([s[2] for s in samples])
+
+
+def _with_places(
+    collate: Callable[[_Samples], Any], first: int, apart: int, samples: _Samples
+) -> Any:
+    """Collate images and labels as timm does, and a number for each place in the batch."""
+    return *collate([sample[:2] for sample in samples]), first + apart * torch.arange(len(samples))

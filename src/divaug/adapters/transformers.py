@@ -24,23 +24,23 @@ from divaug.plugin import DivAug
 __all__ = ["PIXEL_VALUES", "AugmentingTrainer"]
 
 PIXEL_VALUES = Fields("pixel_values", "labels")
-"""Where batches for Hugging Face's image classifiers have their images and labels."""
+"""Fields of batches for Hugging Face's image classifiers."""
 
 _NAME = "divaug"
 
 
 class AugmentingTrainer(Trainer):
-    """Hugging Face's Trainer, each training batch augmented; evaluation is left alone.
+    """Hugging Face's Trainer that augments training batches; evaluation stays as it is.
 
-    Batches have uint8 images `[B,C,H,W]`: no image processor, the augmenter normalises. The
-    augmenter's step is saved in the checkpoints, in `trainer_state.json`, and comes back when
-    training is resumed from one. With a trainer of your own, name this class first:
-    `class Mine(AugmentingTrainer, MyTrainer)`.
+    Batches have uint8 images `[B,C,H,W]`: no image processor, the augmenter normalises.
+    Checkpoints save and restore the augmenter's step, in `trainer_state.json`. With a trainer of
+    your own, name this class first: `class Mine(AugmentingTrainer, MyTrainer)`.
 
     Args:
         *args: for `Trainer`.
         augment: `DivAug` of the model that is trained, `Views` or another augmenter.
-        fields: where a batch has images, labels and numbers; None for `PIXEL_VALUES`.
+        fields: positions or keys of a batch's images, labels and sample numbers; None for
+            `PIXEL_VALUES`.
         **kwargs: for `Trainer`.
     """
 
@@ -51,8 +51,8 @@ class AugmentingTrainer(Trainer):
         super().__init__(*args, **kwargs)
         if self.model_init is not None and isinstance(augment, DivAug):
             raise ValueError(
-                "`augment` asks a model that would not be the trained one, which `model_init` "
-                "makes anew; give `model`."
+                "`augment` must score with the trained model, which `model_init` makes anew; give "
+                "`model`."
             )
         if fields.index is not None and self.args.remove_unused_columns:
             raise ValueError(
@@ -81,7 +81,7 @@ class AugmentingTrainer(Trainer):
     def prediction_step(
         self, model: nn.Module, inputs: dict[str, Tensor | Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """Evaluate on images that are finished; bytes are refused, which some models take."""
+        """Evaluate on normalised images; refuse bytes, which some models accept."""
         images = inputs.get(str(self.fields.images))
         if isinstance(images, Tensor) and images.dtype == torch.uint8:
             raise ValueError(
@@ -91,13 +91,13 @@ class AugmentingTrainer(Trainer):
         return super().prediction_step(model, inputs, *args, **kwargs)
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        """Save the model; of a checkpoint this is the first part, the trainer's state follows."""
+        """Save the model, before the trainer saves its state in a checkpoint."""
         _kept(self.state)[_NAME] = self.augment.state_dict()
         super().save_model(output_dir, _internal_call)
 
 
 class _Resuming(TrainerCallback):
-    """Gives the augmenter back what a checkpoint holds, before the first step."""
+    """Callback that restores the augmenter's state before the first step."""
 
     def __init__(self, trainer: AugmentingTrainer) -> None:
         self.trainer = trainer
@@ -109,14 +109,14 @@ class _Resuming(TrainerCallback):
         control: TrainerControl,
         **kwargs: Any,
     ) -> None:
-        """Continue as the checkpoint says, where there is one."""
+        """Restore the augmenter's state from the checkpoint, if there is one."""
         if _NAME in _kept(state):
             self.trainer.augment.load_state_dict(_kept(state)[_NAME])
 
 
 def _kept(state: TrainerState) -> dict[str, Any]:
-    """What checkpoints hold beside the trainer's own numbers, by name.
+    """Return the part of a checkpoint that is kept by name.
 
-    Its declared type is that of an argument, a list, of which this dictionary is made.
+    Its declared type is that of the argument, a list, from which the dictionary is made.
     """
     return cast("dict[str, Any]", state.stateful_callbacks)
