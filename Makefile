@@ -18,7 +18,7 @@ help:
 	@echo "make figures  draw the pictures of README and docs anew"
 
 # Tests need the frameworks that there are adapters for.
-TESTED := .[train,lightning,transformers,timm,test]
+TESTED := .[train,tensorboard,lightning,transformers,timm,test]
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv

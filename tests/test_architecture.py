@@ -56,7 +56,7 @@ STAGES = (
 RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
 # What stands around the core, which it may use: from what others need to the command line.
 AROUND = (
-    ("extras", "checkout", "ways", "spelling"),
+    ("extras", "checkout", "ways"),
     ("adapters", "choices", "datasets", "models"),
     ("recipes",),
     ("training",),

@@ -36,6 +36,17 @@ def settings(**changes):
     )
 
 
+def test_augmenters_show_their_settings_in_one_line():
+    augment = divaug.DivAug(nn.Flatten(), 6, 3, method="greedy", seed=7)
+    augment.num_selected = 2  # what holds now
+    assert repr(augment) == (
+        "DivAug(Flatten, num_candidates=6, num_selected=2, policy=Uniform(space='paper', "
+        "exclude=(), operations_per_subpolicy=2), default=None, method='greedy', seed=7)"
+    )
+    views = Views(policies.RandAugment(2, 5), num_views=3, seed=1)
+    assert repr(views) == f"Views(policy={views.source.policy}, default=None, num_views=3, seed=1)"
+
+
 class AugmentedInWorkers(torch.utils.data.Dataset):
     """What must not be: an augmenter inside of a dataset."""
 

@@ -9,20 +9,24 @@ import torch
 from PIL import Image
 
 from divaug import expand, score, select, variance_diversity
-from divaug.default_augmentation import cifar10, plain
+from divaug.default_augmentation import plain
 from divaug.figures.candidates import CELL, FRAME, GAP, KEPT, MARGIN, ROW, TITLE, draw_candidates
 from divaug.figures.canvas import Page, fit, fit_square, read_image, resize, to_picture, to_tensor
-from divaug.figures.choosing import choose, untrained_network
+from divaug.figures.choosing import LARGEST, Network, choose
 from divaug.figures.magnitudes import draw_magnitudes, signed_magnitudes
 from divaug.figures.scene import DAY, NIGHT, scene
+from divaug.models import build
 from divaug.operations import apply
 from divaug.policies import Uniform
+
+MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
+MODEL = build("tiny-resnet-8", 10, seed=0)
+NETWORK = Network(MODEL, "it", MEAN, STD, 24, (), 6, 3, "kmeans++", "paper")
 
 
 @pytest.fixture(scope="module")
 def choice():
-    network = untrained_network("tiny-resnet-8")
-    return choose([scene(64), scene(64, NIGHT)], network, num_candidates=6, num_selected=3, seed=4)
+    return choose([scene(64), scene(64, NIGHT)], NETWORK, num_candidates=6, num_selected=3, seed=4)
 
 
 def pixels(picture):
@@ -232,19 +236,26 @@ def test_many_classes_and_broken_probabilities_are_drawn(choice):
 @pytest.mark.parametrize("method", ["kmeans++", "greedy", "exact", "uniform"])
 def test_the_choice_is_the_librarys(method):
     images = [scene(64), scene(64, NIGHT)]
-    network = untrained_network("tiny-resnet-8")
-    choice = choose(
-        images, network, num_candidates=6, num_selected=3, method=method, seed=4, size=24
-    )
+    choice = choose(images, NETWORK, num_candidates=6, num_selected=3, method=method, seed=4)
     squares = torch.stack([fit_square(image, 24) for image in images])
     candidates, subpolicies = expand(squares, 6, Uniform("paper"), seed=4)
     assert torch.equal(choice.candidates, candidates)
     assert choice.subpolicies.equal(subpolicies)
-    finished, _ = expand(squares, 6, Uniform("paper"), plain(cifar10().mean, cifar10().std), 4)
-    torch.testing.assert_close(choice.probs, score(network.model, finished))
+    finished, _ = expand(squares, 6, Uniform("paper"), plain(MEAN, STD), 4)
+    torch.testing.assert_close(choice.probs, score(MODEL, finished))
     assert torch.equal(choice.chosen, select(choice.probs, 3, method, seed=4))
     # A choice that the first three of each would not pass for.
     assert not torch.equal(choice.chosen, torch.arange(3).expand(2, 3))
+
+
+def test_without_a_network_candidates_are_large_and_nothing_is_kept():
+    photos = [resize(scene(96), 300, 400), resize(scene(96, NIGHT), 500, 260)]
+    choice = choose(photos, None, num_candidates=3, seed=4)
+    squares = torch.stack([fit_square(photo, LARGEST) for photo in photos])
+    assert torch.equal(choice.candidates, expand(squares, 3, Uniform("paper"), seed=4)[0])
+    assert choose([scene(40)], None).candidates.shape[-2:] == (40, 40)
+    written = pixels(draw_candidates(choice, "t"))
+    assert not (written == KEPT).all(-1).any()
 
 
 @pytest.mark.parametrize("letters", ["éüß", "×–…", "ΩЖł"])

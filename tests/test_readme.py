@@ -1,6 +1,7 @@
 """README and docs: the code runs, the numbers are the measured ones, the links lead somewhere."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from tools import update_docs
 
+from divaug.cli import run
 from divaug.reproduction import TARGETS, Options
 from divaug.reproduction.page import render
 from divaug.reproduction.store import read_store, save
@@ -36,6 +38,27 @@ def test_the_code_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # what the code writes is not left in the project
     for block in code_blocks(page):
         exec(compile(block, str(page), "exec"), {"__name__": "readme"})
+
+
+@pytest.mark.slow
+def test_the_readmes_commands_run_offline_in_a_clone(tmp_path, monkeypatch):
+    def offline(*_, **__):
+        raise AssertionError("a download")
+
+    monkeypatch.setattr("urllib.request.urlopen", offline)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").symlink_to(ROOT / "results")
+    lines = re.findall(r"^divaug .*", (ROOT / "README.md").read_text(), re.MULTILINE)
+    for line in lines:
+        with pytest.raises(SystemExit) as end:
+            run(shlex.split(line, comments=True)[1:])
+        assert end.value.code == 0, line
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "preview.png",
+        "results",
+        "runs",
+        "tables",
+    }
 
 
 def test_some_pages_have_code():

@@ -1,6 +1,7 @@
 """Who may write a run's folder, when a run may begin in it, and what TensorBoard finds there."""
 
 import errno
+import importlib.util
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import divaug
-from divaug.training import events, locks, places, train
+from divaug.training import locks, places, train
 from divaug.training.locks import LOCK, Lock
 from divaug.training.progress import Silent
 from divaug.training.runs import read_metrics
@@ -23,16 +24,6 @@ from tests.training_helpers import StopAfter, same_story, toy_data, toy_recipe
 DATA = toy_data()
 SOURCE = str(Path(divaug.__file__).parents[1])
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE}
-
-
-class Noting(Silent):
-    """Keeps what it is told."""
-
-    def __init__(self):
-        self.notes = []
-
-    def note(self, text):
-        self.notes.append(text)
 
 
 def run(recipe, out, **keywords):
@@ -210,9 +201,9 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_anew(tmp_path)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(recipe, tmp_path / "run", reporter=Killed())
+        run(recipe, tmp_path / "run", reporter=Killed(), tensorboard=True)
     assert len(read_metrics(tmp_path / "run")) == 4
-    assert run(recipe, tmp_path / "run", resume=True).test == whole.test
+    assert run(recipe, tmp_path / "run", resume=True, tensorboard=True).test == whole.test
     assert same_story(tmp_path / "whole", tmp_path / "run")
     assert curves(tmp_path / "run") == expected_curves(tmp_path / "run")
 
@@ -266,60 +257,33 @@ def expected_curves(folder):
 
 @pytest.mark.parametrize("stops", [(), (7,), (3, 5)])
 def test_tensorboard_shows_the_record_and_no_step_twice(tmp_path, stops):
-    recipe = toy_recipe(epochs=3, augmenter="divaug")
+    recipe, out = toy_recipe(epochs=3, augmenter="divaug"), tmp_path / "run"
     for i, steps in enumerate(stops):
-        run(recipe, tmp_path / "run", resume=i > 0, reporter=StopAfter(steps))
-    run(recipe, tmp_path / "run", resume=bool(stops))
-    found = curves(tmp_path / "run")
-    assert found == expected_curves(tmp_path / "run")
+        run(recipe, out, resume=i > 0, reporter=StopAfter(steps), tensorboard=True)
+    run(recipe, out, resume=bool(stops), tensorboard=True)
+    found = curves(out)
+    assert found == expected_curves(out)
     assert [step for step, _ in found["interval/loss"]] == list(range(2, 19, 2))
     assert [step for step, _ in found["epoch/test_accuracy"]] == [6, 12, 18]
 
 
 def test_tensorboard_forgets_what_came_after_the_checkpoint_that_a_run_goes_on_from(tmp_path):
     recipe = toy_recipe(epochs=3)
-    result = run(recipe, tmp_path / "run")
+    result = run(recipe, tmp_path / "run", tensorboard=True)
     shutil.rmtree(result.checkpoint)  # the one before is taken: two epochs
-    run(recipe, tmp_path / "run", resume=True)
+    run(recipe, tmp_path / "run", resume=True, tensorboard=True)
     assert curves(tmp_path / "run") == expected_curves(tmp_path / "run")
     assert len(list((tmp_path / "run" / "tensorboard").iterdir())) == 2
 
 
-@pytest.mark.parametrize("after", [0, 5])
-def test_events_that_cannot_be_written_are_one_note_and_the_run_goes_on(
-    tmp_path, monkeypatch, capfd, after
-):
-    """As on a full disk: from the first event on, or from a later one."""
-    from tensorboard.summary.writer import record_writer
-
-    write, count = record_writer.RecordWriter.write, []
-
-    def full(writer, content):
-        count.append(content)
-        if len(count) > after:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(writer, content)
-
-    monkeypatch.setattr(record_writer.RecordWriter, "write", full)
-    told = Noting()
-    whole = run(toy_recipe(), tmp_path / "run", reporter=told)
-    assert whole.finished
-    assert len(epochs := [x for x in read_metrics(tmp_path / "run") if x["kind"] == "epoch"]) == 2
-    assert epochs[-1]["test_accuracy"] == whole.test.accuracy
-    assert [note for note in told.notes if "tensorboard" in note] == [
-        f"no more is written to {tmp_path / 'run' / 'tensorboard'}: No space left on device; "
-        "metrics.jsonl has it too."
-    ]
-    assert capfd.readouterr().err == ""
-
-
-def test_a_folder_for_events_that_cannot_be_made_is_one_note(tmp_path):
-    (tmp_path / "file").touch()
-    told = Noting()
-    written = events.Events(tmp_path / "file" / "below", 0, told.note)
-    written.write({"kind": "epoch", "step": 1, "loss": 0.5})
-    written.close()
-    assert len(told.notes) == 1
+def test_without_tensorboard_its_curves_are_refused_before_the_work(tmp_path, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "tensorboard" else find(name)
+    )
+    with pytest.raises(ImportError, match=r"needs tensorboard.*pip install '\.\[tensorboard\]'"):
+        run(toy_recipe(), tmp_path / "run", tensorboard=True)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs limits on files")
@@ -335,4 +299,3 @@ def test_a_limit_on_the_size_of_files_is_no_traceback(tmp_path):
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert "cannot write" in done.stderr
     assert "Traceback" not in done.stdout
-    assert done.stdout.count("no more is written") <= 1

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from divaug import recipes
-from divaug.measuring import Measurement, measure_run
 from divaug.recipes import Recipe
 from divaug.reporting import write_report
 from divaug.tables import Table
@@ -23,8 +22,6 @@ _AS_LONG = "default, as long as divaug"
 # A step of DivAug takes six to eight times as long on a processor: it scores 8 candidates of an
 # image and trains on 4.
 _LONGER = 7
-# Training images that the diversities are taken over; all of them would double the time.
-_MEASURED = 500
 
 
 @dataclass(frozen=True)
@@ -33,42 +30,31 @@ class Demonstration:
 
     Args:
         runs: row of the table → its run.
-        measured: augmenter → its measures, all with the network of the first run.
         page: the report of the runs.
     """
 
     runs: dict[str, RunResult]
-    measured: dict[str, Measurement]
     page: Path
 
     def table(self) -> Table:
-        """Accuracy, diversity and time of each."""
+        """Accuracy and time of each."""
         rows = []
         for name, run in self.runs.items():
             assert run.test is not None
-            rows.append(
-                (
-                    name,
-                    f"{run.step:,}",
-                    f"{run.test.accuracy:.2%}",
-                    f"{self.measured[run.recipe.augmenter].variance_diversity:.4f}",
-                    f"{run.seconds:.0f} s",
-                )
-            )
+            time = f"{run.seconds:.0f} s"
+            rows.append((name, f"{run.step:,}", f"{run.test.accuracy:.2%}", time))
         first = next(iter(self.runs.values()))
         assert first.test is not None
         return Table(
-            ("augmentation", "steps", "test accuracy", "Variance Diversity", "time"),
+            ("augmentation", "steps", "test accuracy", "time"),
             tuple(rows),
-            numeric=(1, 2, 3, 4),
+            numeric=(1, 2, 3),
             notes=(
                 f"{first.recipe.model}, {counted(first.recipe.epochs, 'epoch')} of the part of "
                 "Fashion-MNIST that ships with the project, one seed; DivAug trains on "
                 f"{first.recipe.num_selected} views of each image in a step.",
                 f"The last row has {_LONGER} times the epochs, about DivAug's time: where time is "
                 "what is scarce, compare DivAug with that row.",
-                "Variance Diversity is measured with the network of the first run; the report has "
-                "that of each run's own network while it trained.",
                 f"{first.test.images:,} test images: differences below "
                 f"{_noise(first.test.images):.1%} mean nothing.",
             ),
@@ -87,7 +73,7 @@ def demonstrate(
     reporter: Reporter | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Demonstration:
-    """Train, measure and write the report; runs that are in the folder already are continued.
+    """Train and write the report; runs that are in the folder already are continued.
 
     Args:
         out: where the runs go, each into a folder of its own, and `report.html`.
@@ -105,11 +91,7 @@ def demonstrate(
             )
             pass_on(run.signal)
         runs[name] = run
-    first = next(iter(runs.values()))
-    size = min(_MEASURED, first.recipe.train_images or _MEASURED)
-    augmenters = list(dict.fromkeys(run.recipe.augmenter for run in runs.values()))
-    measured = measure_run(first.folder, augmenters, views=4, images=size, device="cpu")
-    found = Demonstration(runs, measured, Path(out) / "report.html")
+    found = Demonstration(runs, Path(out) / "report.html")
     write_report([run.folder for run in runs.values()], found.page, summary=found.table())
     return found
 

@@ -6,8 +6,8 @@ __all__ = ["INSTALL", "require"]
 
 
 def _install(extra: str) -> str:
-    """By name where the package is installed, from whatever source; by place in a clone."""
-    return f"pip install 'divaug[{extra}]' (in a clone: pip install '.[{extra}]')"
+    """Name the command for a clone: the package is on no index."""
+    return f"pip install '.[{extra}]' (in a clone of divaug)"
 
 
 #: For training and the command line.

@@ -88,6 +88,14 @@ class DivAug(Sourced):
             backend=backend,
         )
 
+    def __repr__(self) -> str:
+        source = self.source
+        return (
+            f"DivAug({type(self.model).__name__}, num_candidates={source.num_candidates}, "
+            f"num_selected={self.num_selected}, policy={source.policy}, default={source.default}, "
+            f"method={self.method!r}, seed={source.seed})"
+        )
+
     @property
     def num_selected(self) -> int:
         """S, how many candidates are kept; may be set between calls, to no more than there are."""

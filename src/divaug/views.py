@@ -66,6 +66,13 @@ class Views(Sourced):
             backend=backend,
         )
 
+    def __repr__(self) -> str:
+        source = self.source
+        return (
+            f"Views(policy={source.policy}, default={source.default}, num_views={self.views}, "
+            f"seed={source.seed})"
+        )
+
     @outside_graphs
     def __call__(
         self,

@@ -1,6 +1,5 @@
 """The commands put together, and the one place that turns errors into a line of text."""
 
-import os
 import sys
 from collections.abc import Callable
 
@@ -19,13 +18,13 @@ from divaug.cli import (
     reproduce,
     train,
 )
+from divaug.cli.options import Command
 from divaug.cli.signals import Stopped, first_process, left_to_the_first, stopping
-from divaug.spelling import spell_unknown
 
 __all__ = ["EXPECTED", "app", "run"]
 
-#: What bad input raises; everything else is our own mistake and keeps its traceback.
-EXPECTED = (ValueError, OSError)
+#: What bad input or a missing package raises; all else is our own mistake and keeps its traceback.
+EXPECTED = (ValueError, OSError, ImportError)
 
 # The base of what a wrong word on the command line raises. Typer has it from click, which newer
 # releases carry inside: it is reached through a class that all of them show.
@@ -34,9 +33,8 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 app = typer.Typer(
     name="divaug",
     help="Automated data augmentation that follows the model.",
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # its help gives flags a type, as if they took a value
+    rich_markup_mode=None,  # its boxes of help show Python's types
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -72,7 +70,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "reproduce": (reproduce.reproduce, "Run and write a table or figure of the paper."),
 }
 for _name, (_command, _line) in _COMMANDS.items():
-    app.command(_name, short_help=_line)(_command)
+    app.command(_name, cls=Command, short_help=_line)(_command)
 app.add_typer(bench.app, name="bench")
 
 
@@ -85,7 +83,6 @@ def run(arguments: list[str] | None = None) -> None:
     Args:
         arguments: the words after `divaug`; None for those of this process.
     """
-    spell_unknown()
     with stopping():
         try:
             _run(arguments)
@@ -101,10 +98,6 @@ def _run(arguments: list[str] | None) -> None:
         # Not "standalone": a wrong word would be answered with a box of several lines.
         code = app(args=arguments, prog_name="divaug", standalone_mode=False)
         raise SystemExit(code or 0)
-    except BrokenPipeError:
-        # The reader of our output went away (`divaug operations | head`): that is no error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
     except _UsageError as error:
         if not left_to_the_first():
             print(f"divaug: {_usage(error)}", file=sys.stderr)

@@ -7,7 +7,7 @@ import typer
 
 from divaug.cli import options
 from divaug.cli.console import show
-from divaug.cli.options import Json, Threads, prepare_file
+from divaug.cli.options import Command, Json, Threads, prepare_file
 
 __all__ = ["app"]
 
@@ -26,7 +26,7 @@ def _bench(context: typer.Context) -> None:
 Repeats = Annotated[int, typer.Option(help="Timed calls; the median counts.", min=3)]
 
 
-@app.command("operations", short_help="Operations against Pillow and torchvision.")
+@app.command("operations", cls=Command, short_help="Operations against Pillow and torchvision.")
 def operations(json: Json = None, threads: Threads = 0, repeats: Repeats = 7) -> None:
     """Batched operations against a Pillow loop and torchvision image by image."""
     from divaug.benchmarks import harness, operations_tables
@@ -43,11 +43,13 @@ def operations(json: Json = None, threads: Threads = 0, repeats: Repeats = 7) ->
 
 Device = Annotated[
     Literal["cpu", "cuda"],
-    typer.Option(help="Where: against scikit-learn on the CPU, or the kernel on a GPU."),
+    typer.Option(help="The CPU against scikit-learn, or the kernel on a GPU."),
 ]
 
 
-@app.command("select", short_help="Selection against scikit-learn, or its kernel on a GPU.")
+@app.command(
+    "select", cls=Command, short_help="Selection against scikit-learn, or its kernel on a GPU."
+)
 def select(
     json: Json = None, threads: Threads = 0, repeats: Repeats = 5, device: Device = "cpu"
 ) -> None:
@@ -76,7 +78,9 @@ def _select_on_gpu(json: Path | None, _threads: int, _repeats: int) -> None:
     show(benchmark.table(result))
 
 
-@app.command("expand", short_help="Expansion on a GPU against the roofline and others.")
+@app.command(
+    "expand", cls=Command, short_help="Expansion on a GPU against the roofline and others."
+)
 def expand(
     json: Json = None,
     rivals: Annotated[bool, typer.Option(help="Time torchvision, Kornia and Pillow too.")] = True,
@@ -96,12 +100,14 @@ def expand(
         show(benchmark.rivals_table(result))
 
 
-@app.command("step", short_help="The training step of recipes and its parts.")
+@app.command("step", cls=Command, short_help="The training step of recipes and its parts.")
 def step(
     recipe: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Recipes; those of one network are timed in turns.", show_default=False
+            help="Recipes; those of one network are timed in turns.",
+            metavar="RECIPE",
+            show_default=False,
         ),
     ] = None,
     json: Json = None,

@@ -1,17 +1,14 @@
 """`divaug evaluate`: accuracy and loss of a trained network on the test images."""
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
-from divaug.cli.options import Device, RunData
+from divaug.cli.options import Device, RunData, RunFolder
 
 __all__ = ["evaluate"]
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="The folder of a run or a checkpoint.")],
+    run: RunFolder,
     data: RunData = None,
     device: Device = None,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from divaug.cli.console import show
-from divaug.cli.options import Device, Json, RunData, prepare_file
+from divaug.cli.options import Device, Json, RunData, RunFolder, prepare_file
 from divaug.tables import Table
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = ["examine"]
 
 
 def examine(
-    run: Annotated[Path, typer.Argument(help="The folder of a run or a checkpoint.")],
+    run: RunFolder,
     data: RunData = None,
     images: Annotated[
         int, typer.Option(help="Training images to look at, balanced; 0 for all.", min=0)

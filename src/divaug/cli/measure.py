@@ -2,13 +2,12 @@
 
 import json as text
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from divaug.cli.console import show
-from divaug.cli.options import Device, Json, RunData, prepare_file
+from divaug.cli.options import Device, Json, RunData, RunFolder, prepare_file
 from divaug.tables import Table
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ __all__ = ["measure"]
 
 
 def measure(
-    run: Annotated[Path, typer.Argument(help="The folder of a run or a checkpoint.")],
+    run: RunFolder,
     augmenter: Annotated[
         list[str] | None,
         typer.Option(

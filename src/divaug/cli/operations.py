@@ -13,7 +13,9 @@ __all__ = ["operations"]
 
 def operations(
     space: Space = "paper",
-    size: Annotated[str, typer.Option(help="Size of the images, HEIGHTxWIDTH.")] = "32x32",
+    size: Annotated[
+        str, typer.Option("--size", help="Size of the images.", metavar="HEIGHTxWIDTH")
+    ] = "32x32",
 ) -> None:
     """List the operations: unit, argument at five magnitudes, sign and source."""
     height, width = parse_size(size)

@@ -4,15 +4,18 @@ import os
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
+from typer.core import TyperCommand
 
 __all__ = [
     "Changes",
+    "Command",
     "Device",
     "Json",
     "RunData",
+    "RunFolder",
     "Seed",
     "Space",
     "Threads",
@@ -39,6 +42,9 @@ RunData: TypeAlias = Annotated[
         "in; by default what the run was trained on."
     ),
 ]
+RunFolder: TypeAlias = Annotated[
+    Path, typer.Argument(help="The folder of a run or a checkpoint.", metavar="RUN")
+]
 Changes: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -48,6 +54,37 @@ Changes: TypeAlias = Annotated[
 Device: TypeAlias = Annotated[
     str | None, typer.Option(help="cpu or cuda; by default cuda where there is a GPU.")
 ]
+
+
+# Python's types, as typer shows them → what an option takes.
+_PLACEHOLDERS = {
+    "<path>": "PATH",
+    "<str>": "NAME",
+    "<int>": "N",
+    "<int range>": "N",
+    "<float>": "X",
+    "<float range>": "X",
+}
+
+
+class Command(TyperCommand):
+    """A command whose help shows placeholders instead of Python's types."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the options."""
+        arguments, options = [], []
+        for parameter in self.get_params(ctx):
+            name, text = parameter.get_help_record(ctx) or ("", "")
+            if parameter.param_type_name == "argument":
+                arguments.append((name.partition(" <")[0], text))
+                continue
+            for python, word in _PLACEHOLDERS.items():
+                name = name.replace(python, word)
+            options.append((name, text))
+        for title, rows in (("Arguments", arguments), ("Options", options)):
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
 
 def goes_with(context: typer.Context, wanted: str, names: Iterable[str]) -> None:

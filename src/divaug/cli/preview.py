@@ -9,18 +9,19 @@ from divaug.cli.options import RunData, Seed, goes_with, goes_without
 
 __all__ = ["preview"]
 
-# What the picture of the operations is drawn without.
-_OF_CANDIDATES = (
-    "checkpoint", "data", "model", "num_candidates", "num_selected", "method", "seed", "size",
-    "statistics",
-)  # fmt: skip
-# What a run knows of its network.
-_OF_RUN = ("model", "size", "statistics")
+# Options that do nothing for the picture of the operations, or without a network that chooses.
+_OF_CANDIDATES = ("checkpoint", "data", "num_candidates", "num_selected", "method", "seed")
+_OF_NETWORK = ("data", "num_selected", "method")
 
 
 def preview(
     context: typer.Context,
-    images: Annotated[list[Path], typer.Argument(help="Image files.", show_default=False)],
+    images: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Image files; by default a landscape that divaug draws.", metavar="IMAGE"
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("preview.png"),
     space: Annotated[
         str | None,
@@ -30,64 +31,63 @@ def preview(
     ] = None,
     magnitudes: Annotated[int, typer.Option(help="How many magnitudes from 0 to 1 to show.")] = 5,
     candidates: Annotated[
-        bool, typer.Option("--candidates", help="Show candidates, predictions and choice.")
+        bool, typer.Option("--candidates", help="Show random candidates of each image.")
     ] = False,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="The folder of a run, or weights of the network, a safetensors file."),
+        typer.Option(
+            help="The folder of a run or a checkpoint, whose network scores the candidates."
+        ),
     ] = None,
     data: RunData = None,
-    model: Annotated[str, typer.Option(help="The network, a name of divaug.models.")] = (
-        "wide-resnet-28-2"
-    ),
     num_candidates: Annotated[
         int | None,
         typer.Option(help="E, candidates an image; by default the run's, or 8.", min=1, max=64),
     ] = None,
     num_selected: Annotated[
-        int | None, typer.Option(help="S, candidates kept; by default the run's, or 4.", min=1)
+        int | None, typer.Option(help="S, candidates kept; by default the run's.", min=1)
     ] = None,
     method: Annotated[
         str | None,
         typer.Option(help="kmeans++, uniform, greedy or exact; by default the run's, or kmeans++."),
     ] = None,
     seed: Seed = 0,
-    size: Annotated[int, typer.Option(help="Side in pixels that the network sees.")] = 32,
-    statistics: Annotated[
-        str, typer.Option(help="Mean and deviation: cifar10, cifar100, svhn or imagenet.")
-    ] = "cifar10",
 ) -> None:
-    """Draw operations × magnitudes for your images, or with --candidates what DivAug keeps.
+    """Draw operations × magnitudes for your images, or with --candidates random candidates.
 
-    Images are shrunk before anything is applied: to 128 pixels a side for the operations, for the
-    candidates to --size or to what a run was trained on. They are turned as their camera was held,
-    but for a run, which has seen its images as their files have them.
+    With --checkpoint, candidates have the size that the run was trained on, the network's
+    predictions below them, and frames around those that DivAug keeps. Images are turned as their
+    camera was held; with --checkpoint they stay as their files have them, as in training.
     """
     from divaug.figures.candidates import draw_candidates
     from divaug.figures.canvas import read_image, save_picture
-    from divaug.figures.choosing import choose, load_network, untrained_network
+    from divaug.figures.choosing import choose, run_network
     from divaug.figures.magnitudes import draw_magnitudes
-    from divaug.figures.run_network import run_network
+    from divaug.figures.scene import scene
 
     if candidates:
         goes_without(context, "--candidates", ["magnitudes"])
     else:
         goes_with(context, "--candidates", _OF_CANDIDATES)
-    of_run = checkpoint is not None and checkpoint.is_dir()
-    originals = [read_image(path, upright=not of_run) for path in images]
+    if checkpoint is None:
+        goes_with(context, "--checkpoint", _OF_NETWORK)
+    originals = [read_image(path, upright=checkpoint is None) for path in images or []]
+    originals = originals or [scene(224)]
     if not candidates:
         save_picture(draw_magnitudes(originals, space or "paper", magnitudes), out)
+        typer.echo(f"wrote {out}")
+        return
+    network = run_network(checkpoint, data) if checkpoint else None
+    E, ranges = num_candidates or 8, space or "paper"
+    title = f"{E} random candidates (space {ranges!r}, seed {seed})"
+    caption = "a network decides which of them DivAug keeps: give --checkpoint"
+    if network is None:
+        choice = choose(originals, None, num_candidates=E, seed=seed, space=ranges)
     else:
-        if checkpoint is not None and of_run:
-            goes_without(context, "--checkpoint of a run", _OF_RUN)
-            network = run_network(checkpoint, data)
-            for note in network.notes:
-                typer.echo(note, err=True)
-        else:
-            goes_with(context, "--checkpoint of a run", ["data"])
-            network = load_network(model, checkpoint) if checkpoint else untrained_network(model)
-        E = num_candidates or network.num_candidates or 8
-        S = num_selected or network.num_selected or 4
+        for note in network.notes:
+            typer.echo(note, err=True)
+        E = num_candidates or network.num_candidates
+        S = num_selected or network.num_selected
         rule = method or network.method or "kmeans++"
         choice = choose(
             originals,
@@ -96,10 +96,9 @@ def preview(
             num_selected=S,
             method=rule,
             seed=seed,
-            space=space or network.space or "paper",
-            size=size,
-            statistics=statistics,
+            space=space or network.space,
         )
         title = f"DivAug keeps {S} of {E} candidates ({rule}, seed {seed})"
-        save_picture(draw_candidates(choice, title, network.caption), out)
+        caption = network.caption
+    save_picture(draw_candidates(choice, title, caption), out)
     typer.echo(f"wrote {out}")

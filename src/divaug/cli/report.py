@@ -15,7 +15,7 @@ def report(
     context: typer.Context,
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(help="The folders of runs.", metavar="RUN...", show_default=False),
+        typer.Argument(help="The folders of runs.", metavar="RUN", show_default=False),
     ] = None,
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
     markdown: Annotated[

@@ -27,6 +27,7 @@ def reproduce(
         typer.Argument(
             help="supervised, random-baseline, choice, diversity, affinity, rotate, evolution, "
             "cost, equal-cost or semi-supervised.",
+            metavar="TARGET",
             show_default=False,
         ),
     ],
@@ -75,7 +76,7 @@ def reproduce(
         float | None,
         typer.Option(help="Save and stop after so long; go on the next time.", min=0),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Trainings side by side.", min=1)] = 1,
+    jobs: Annotated[int, typer.Option(help="Trainings in parallel.", min=1)] = 1,
     runs: Annotated[Path, typer.Option(help="The folder of runs.")] = _RUNS,
     results: Annotated[Path, typer.Option(help="The folder of records.")] = _RESULTS,
     out: Annotated[

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -23,8 +23,9 @@ def train(
     recipe: Annotated[
         str | None,
         typer.Argument(
-            help="The recipe's name, like cifar10-wide-resnet-40-2-divaug. With --resume it is not "
-            "needed; with --list only names that contain it are shown.",
+            help="The recipe's name, like demo-divaug. With --resume it is not "
+            "needed; with --list only recipes with it in their name or dataset are shown.",
+            metavar="RECIPE",
             show_default=False,
         ),
     ] = None,
@@ -73,6 +74,10 @@ def train(
         Path | None,
         typer.Option(help="An .npz or .npy file of unlabelled images; else all training images."),
     ] = None,
+    log: Annotated[
+        Literal["tensorboard"] | None,
+        typer.Option(help="Also write the curves into the run's folder, for TensorBoard."),
+    ] = None,
 ) -> None:
     """Train, and write the run into a folder; several processes under torchrun share the work."""
     if listing:
@@ -108,13 +113,14 @@ def train(
         eager=eager,
         split=split,
         unlabelled=unlabelled,
+        tensorboard=log is not None,
     )
     if not first:
         raise typer.Exit(0 if result.finished else exit_code(result.signal))
     if not result.finished:
         typer.echo(
             f"stopped by {result.signal} after step {result.step}, saved to {result.checkpoint}; "
-            f"continue with {_continuation(out, device, unlabelled, eager=eager)}"
+            f"continue with {_continuation(out, device, unlabelled, log, eager=eager)}"
         )
         raise typer.Exit(exit_code(result.signal))
     if result.test is not None:
@@ -136,7 +142,9 @@ def _chosen(name: str | None, objective: str | None, out: Path, *, goes_on: bool
     return recipes.recipe(recipes.family_of(objective))
 
 
-def _continuation(out: Path, device: str | None, unlabelled: Path | None, *, eager: bool) -> str:
+def _continuation(
+    out: Path, device: str | None, unlabelled: Path | None, log: str | None, *, eager: bool
+) -> str:
     """The command that goes on with a run: what its folder does not say is said again.
 
     Processes are taken to be on one machine.
@@ -148,6 +156,7 @@ def _continuation(out: Path, device: str | None, unlabelled: Path | None, *, eag
     words = [*launcher, "divaug", "train", "--out", str(out), "--resume"]
     words += ["--device", device] if device else []
     words += ["--unlabelled", str(unlabelled)] if unlabelled else []
+    words += ["--log", log] if log else []
     words += ["--eager"] if eager else []
     return shlex.join(words)
 
@@ -155,10 +164,11 @@ def _continuation(out: Path, device: str | None, unlabelled: Path | None, *, eag
 def _recipes_table(part: str) -> Table:
     from divaug.recipes import RECIPES
 
-    chosen = [one for name, one in RECIPES.items() if part.lower() in name.lower()]
+    chosen = [r for r in RECIPES.values() if part.lower() in f"{r.name} {r.dataset}".lower()]
     if not chosen:
         raise ValueError(
-            f"no recipe has {part!r} in its name; `divaug train --list` lists all {len(RECIPES)}."
+            f"no recipe has {part!r} in its name or dataset; `divaug train --list` lists all "
+            f"{len(RECIPES)}."
         )
     return Table(
         ("recipe", "network", "dataset", "augmenter", "epochs"),

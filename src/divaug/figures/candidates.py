@@ -30,8 +30,8 @@ class Chosen:
         images: uint8 `[B,C,H,W]`, the originals.
         candidates: uint8 `[B,E,C,H,W]`.
         subpolicies: `[B,E,K]`, what made the candidates.
-        probs: `[B,E,D]`, the model's predictions.
-        chosen: `[B,S]`, the candidates kept, in the order of choice.
+        probs: `[B,E,D]`, the model's predictions; without a model D is 0.
+        chosen: `[B,S]`, the candidates kept, in the order of choice; without a model S is 0.
     """
 
     images: Tensor
@@ -46,15 +46,26 @@ def draw_candidates(choice: Chosen, title: str, subtitle: str = "") -> Image.Ima
 
     Kept candidates have a frame and the number of their place in the order of choice.
     """
-    B, E = choice.probs.shape[:2]
+    B, E, D = choice.probs.shape
     width = 2 * MARGIN + (E + 1) * (CELL + GAP) + GAP
-    page = Page.blank(width, TITLE + B * ROW + MARGIN)
+    row = ROW if D else ROW - BARS
+    page = Page.blank(width, TITLE + B * row + MARGIN)
     page.write(title, MARGIN, 14, 16)
     page.write(subtitle, MARGIN, 36, 12, SOFT)
-    scale = bar_scale(float(choice.probs.nan_to_num(0.0).max()))
     for b in range(B):
-        _draw_row(page, choice, b, TITLE + b * ROW, scale)
+        top = TITLE + b * row + FRAME
+        page.paste(choice.images[b], MARGIN, top, CELL, CELL)
+        page.write("original", MARGIN, top + CELL + 10, 11, SOFT)
+        for e in range(E):
+            _draw_candidate(page, choice, (b, e), (_left_of(e), top), choice.chosen[b].tolist())
+        if D:
+            scale = bar_scale(float(choice.probs.nan_to_num(0.0).max()))
+            _draw_predictions(page, choice.probs[b], choice.chosen[b], top + CELL, scale)
     return page.picture
+
+
+def _left_of(e: int) -> int:
+    return MARGIN + (e + 1) * (CELL + GAP) + GAP
 
 
 def bar_scale(largest: float) -> float:
@@ -70,25 +81,22 @@ def bar_scale(largest: float) -> float:
     return min(1.0, round(math.ceil(largest / digit - 1e-5) * digit, 9))
 
 
-def _draw_row(page: Page, choice: Chosen, b: int, top: int, scale: float) -> None:
-    order = choice.chosen[b].tolist()
-    page.paste(choice.images[b], MARGIN, top + FRAME, CELL, CELL)
-    kept = float(variance_diversity(choice.probs[b, choice.chosen[b]]))
-    everything = float(variance_diversity(choice.probs[b]))
-    chance = everything * kept_by_chance(choice.probs.shape[1], len(order))
+def _draw_predictions(page: Page, probs: Tensor, chosen: Tensor, top: int, scale: float) -> None:
+    """Draw an image's diversities and the bars of its candidates below them."""
+    order = chosen.tolist()
+    everything = float(variance_diversity(probs))
+    chance = everything * kept_by_chance(len(probs), len(order))
+    kept = float(variance_diversity(probs[chosen]))
     diversities = {"kept": kept, "by chance": chance, "all": everything}
-    notes = ("original", "Variance Diversity", *(f"{n}: {v:.3g}" for n, v in diversities.items()))
-    for i, note in enumerate(notes):
-        page.write(note, MARGIN, top + FRAME + CELL + 10 + 16 * i, 11, SOFT if i < 2 else INK)
-    for e in range(choice.probs.shape[1]):
-        left = MARGIN + (e + 1) * (CELL + GAP) + GAP
-        _draw_candidate(page, choice, (b, e), (left, top + FRAME), order)
-        heights = [p / scale for p in choice.probs[b, e].nan_to_num(0.0).tolist()]
-        color = KEPT if e in order else LEFT_OUT
-        _draw_bars(page, heights, left, top + FRAME + CELL + 12, color)
+    page.write("Variance Diversity", MARGIN, top + 26, 11, SOFT)
+    for i, (name, value) in enumerate(diversities.items()):
+        page.write(f"{name}: {value:.3g}", MARGIN, top + 42 + 16 * i, 11)
+    for e, one in enumerate(probs.nan_to_num(0.0).tolist()):
+        heights = [p / scale for p in one]
+        _draw_bars(page, heights, _left_of(e), top + 12, KEPT if e in order else LEFT_OUT)
     axis = MARGIN + CELL + 2 * GAP - 5
-    page.write(f"{scale:g}", axis, top + FRAME + CELL + 12, 10, SOFT, "rm")
-    page.write("0", axis, top + FRAME + CELL + 12 + BARS, 10, SOFT, "rm")
+    page.write(f"{scale:g}", axis, top + 12, 10, SOFT, "rm")
+    page.write("0", axis, top + 12 + BARS, 10, SOFT, "rm")
 
 
 def _draw_candidate(
@@ -100,7 +108,7 @@ def _draw_candidate(
     if e in order:
         page.frame((left, top, left + CELL, top + CELL), KEPT, FRAME)
         _draw_number(page, order.index(e) + 1, left, top)
-    below = top + CELL + BARS + 20
+    below = top + CELL + (BARS + 20 if choice.probs.shape[-1] else 8)
     for i, (words, applied) in enumerate(_operations(choice.subpolicies[b, e])):
         page.write(words, left, below + 15 * i, 10, INK if applied else SOFT)
 

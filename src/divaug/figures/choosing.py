@@ -1,4 +1,4 @@
-"""Choose candidates for a picture: any images, any network of `divaug.models`, any method."""
+"""Candidates for a picture, of any images; the network of a run says which of them are kept."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,143 +7,120 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from divaug import default_augmentation as defaults
+from divaug.augmenters import RULES
+from divaug.datasets import Dataset
 from divaug.expansion import expand
 from divaug.figures.candidates import Chosen
 from divaug.figures.canvas import fit_square
-from divaug.models import build
-from divaug.names import unknown_name
 from divaug.policies import Uniform
 from divaug.scoring import score
 from divaug.selection import select
+from divaug.training.assembly import STREAMED_SIZE
+from divaug.training.hardware import Hardware
+from divaug.training.opening import open_run
 
-__all__ = ["STATISTICS", "Network", "choose", "load_network", "untrained_network"]
+__all__ = ["LARGEST", "Network", "choose", "run_network"]
 
-#: Name → the default augmentation whose mean and deviation are used.
-STATISTICS = {
-    "cifar10": defaults.cifar10,
-    "cifar100": defaults.cifar100,
-    "svhn": defaults.svhn,
-    "imagenet": defaults.imagenet,
-}
-
-
-#: Beyond that a network's intermediate results fill the memory of most machines.
-LARGEST_SIZE = 1024
+#: Side in pixels of candidates that no network looks at; smaller images keep their size.
+LARGEST = 224
 
 
 @dataclass(frozen=True)
 class Network:
-    """A network and how a caption names it.
+    """The network of a run, with what its images must look like.
 
     Args:
         model: the network.
-        caption: what it is.
-        in_channels: of its images.
-        mean: what its images are normalised with, a number a channel; None where it does not say.
+        caption: its name in a picture.
+        mean: what its images are normalised with, a number a channel.
         std: likewise.
-        size: side in pixels of its images; None where it does not say.
-        notes: sentences on what is not as one would expect.
-        num_candidates: E, of the run that trained it; None where there is none.
-        num_selected: S, likewise.
-        method: the rule of selection, likewise; None also where the run did not choose.
-        space: the ranges of the magnitudes, likewise.
+        size: side in pixels of its images.
+        notes: a sentence for each newer checkpoint that could not be used.
+        num_candidates: E of the run.
+        num_selected: S of the run.
+        method: rule of selection of the run; None where it did not choose.
+        space: ranges of the magnitudes of the run.
     """
 
     model: nn.Module
     caption: str
-    in_channels: int = 3
-    mean: tuple[float, ...] | None = None
-    std: tuple[float, ...] | None = None
-    size: int | None = None
-    notes: tuple[str, ...] = ()
-    num_candidates: int | None = None
-    num_selected: int | None = None
-    method: str | None = None
-    space: str | None = None
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    size: int
+    notes: tuple[str, ...]
+    num_candidates: int
+    num_selected: int
+    method: str | None
+    space: str
 
 
-def untrained_network(name: str, num_classes: int = 10, seed: int = 0) -> Network:
-    """A network with weights drawn from a seed."""
-    caption = f"untrained {name}, seed {seed}: its predictions mean nothing yet"
-    return Network(build(name, num_classes, seed=seed), caption)
+def run_network(folder: Path, data: Path | None = None) -> Network:
+    """Load the network of a run or of one of its checkpoints, on the CPU.
 
+    Of images that are not square the longer side counts. Nothing is downloaded.
 
-def load_network(name: str, path: Path) -> Network:
-    """A network of that name with the weights of a safetensors file.
+    Args:
+        folder: the folder of the run or the checkpoint.
+        data: where the run's dataset is now; None for where the run found it.
 
-    The numbers of classes and channels follow from the weights.
+    Raises:
+        FileNotFoundError: the dataset is not there.
+        ValueError: the folder is no run, no checkpoint of it can be used, or the data is another
+            than the run's.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{path}: no such file; give a safetensors file of weights, or the folder of a run."
-        )
-    try:
-        weights = load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a safetensors file of weights: {error}") from error
-    matrices = [tensor for tensor in weights.values() if tensor.ndim == 2]
-    filters = [tensor for tensor in weights.values() if tensor.ndim == 4]
-    first = [tensor for tensor in filters if tensor.shape[1] in (1, 3)]
-    if not matrices or not first:
-        raise ValueError(f"{path} does not hold the weights of an image classifier.")
-    in_channels = first[0].shape[1]
-    model = build(name, matrices[-1].shape[0], in_channels)
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        reason = str(error).splitlines()[-1].strip()
-        raise ValueError(f"{path} does not fit {name}: {reason} Try another --model.") from error
-    return Network(model, f"{name} from {path.name}", in_channels)
+    opened = open_run(folder)
+    found = opened.data(data, download=False)
+    opened.refuse_other(found)
+    default = opened.default(found)
+    seen = (STREAMED_SIZE,) * 2
+    if isinstance(found, Dataset):
+        seen = (found.train_images.shape[-2], found.train_images.shape[-1])
+    run = opened.path.resolve().parent.parent.name
+    return Network(
+        opened.network(found, Hardware.choose("cpu", "float32", eager=True)),
+        f"{opened.recipe.model} of {run}, {opened.path.name}",
+        default.mean,
+        default.std,
+        max(default.output_size(*seen)),
+        opened.notes,
+        opened.recipe.num_candidates,
+        opened.recipe.num_selected,
+        RULES.get(opened.recipe.augmenter),
+        opened.recipe.space,
+    )
 
 
 def choose(
     images: Sequence[Tensor],
-    network: Network,
+    network: Network | None,
     *,
     num_candidates: int = 8,
     num_selected: int = 4,
     method: str = "kmeans++",
     seed: int = 0,
     space: str = "paper",
-    size: int = 32,
-    statistics: str = "cifar10",
 ) -> Chosen:
     """Expand, score and select, keeping everything that a picture needs.
 
     Args:
-        images: uint8 `[3,H,W]` each; the middle square of each is brought to `size`.
-        network: what scores the candidates.
+        images: uint8 `[3,H,W]` each; the middle square of each is brought to one size.
+        network: what scores the candidates; None to draw them alone.
         num_candidates: E, how many candidates are made of each image.
         num_selected: S, how many of them are kept.
         method: the rule of selection.
         seed: decides every draw.
         space: the ranges of the magnitudes.
-        size: side in pixels that the network sees, where it does not say itself.
-        statistics: whose mean and standard deviation normalise the candidates, likewise.
     """
-    if statistics not in STATISTICS:
-        raise ValueError(unknown_name("statistics", statistics, tuple(STATISTICS)))
-    if not 16 <= size <= LARGEST_SIZE:
-        raise ValueError(f"`size` must lie in [16, {LARGEST_SIZE}] pixels, got {size}.")
-    originals = torch.stack([fit_square(image, network.size or size) for image in images])
-    if network.in_channels == 1:
+    smallest = min(min(image.shape[1:]) for image in images)
+    size = network.size if network else min(LARGEST, smallest)
+    originals = torch.stack([fit_square(image, size) for image in images])
+    if network and len(network.mean) == 1:
         originals = originals.float().mean(1, keepdim=True).round().to(torch.uint8)
     candidates, subpolicies = expand(originals, num_candidates, Uniform(space), seed=seed)
-    probs = score(network.model, _normalised(candidates, network, statistics))
+    if network is None:
+        nothing = torch.empty(*candidates.shape[:2], 0)
+        return Chosen(originals, candidates, subpolicies, nothing, nothing[:, 0].long())
+    mean, std = (torch.tensor(v).view(-1, 1, 1) for v in (network.mean, network.std))
+    probs = score(network.model, (candidates / 255 - mean) / std)
     chosen = select(probs, num_selected, method, seed)
     return Chosen(originals, candidates, subpolicies, probs, chosen)
-
-
-def _normalised(candidates: Tensor, network: Network, statistics: str) -> Tensor:
-    usual = STATISTICS[statistics]()
-    values = (network.mean or usual.mean, network.std or usual.std)
-    mean, std = (
-        torch.tensor(v, dtype=torch.float32, device="cpu").view(1, 1, -1, 1, 1) for v in values
-    )
-    if candidates.shape[2] == 1:
-        mean, std = mean.mean(2, keepdim=True), std.mean(2, keepdim=True)
-    return (candidates.to(torch.float32) / 255 - mean) / std

@@ -14,7 +14,6 @@ from divaug.reproduction.jobs import Job
 from divaug.reproduction.store import read_store
 from divaug.reproduction.timing import tidy
 from divaug.reproduction.work import End, Shelf, Work
-from divaug.spelling import spell_unknown
 from divaug.training.interruption import Interruption
 
 __all__ = ["Tally", "go_through"]
@@ -141,7 +140,6 @@ def _begin(job: Job, work: Work, known: Mapping[str, str]) -> BaseProcess:
 def _child(job: Job, work: Work, known: dict[str, str]) -> None:
     if _OWN_GROUP:
         os.setpgrp()  # Ctrl-C is for the parent, which passes it on
-    spell_unknown()
     threading.Thread(target=_follow_parent, daemon=True).start()
     sys.exit(job.execute(work, Shelf(work.data, known)).code)
 

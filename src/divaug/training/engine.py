@@ -39,6 +39,7 @@ def train(
     reporter: Reporter | None = None,
     split: Split | str | Path | None = None,
     unlabelled: Tensor | Dataset | str | Path | None = None,
+    tensorboard: bool = False,
 ) -> RunResult:
     """Train a network as a recipe says, and write the run into a folder.
 
@@ -58,10 +59,12 @@ def train(
         unlabelled: uint8 `[U,C,H,W]`, an `.npy` file of that, or a dataset or `.npz` file whose
             training images are taken;
             None for all training images, labelled ones included. No label of theirs is read.
+        tensorboard: whether to write the curves for TensorBoard too.
 
     Raises:
         FileExistsError: the folder is not empty.
-        ImportError: safetensors, which checkpoints are written with, is not installed.
+        ImportError: safetensors, which checkpoints are written with, or TensorBoard, where it is
+            to be written for, is not installed.
         OSError: something cannot be read or written; it is named.
         TypeError: `recipe` is no recipe, or `out` no path.
         ValueError: bad input, or a loss that is not finite.
@@ -69,6 +72,8 @@ def train(
     clock = Clock()
     _check(recipe, out)
     require("safetensors", "training")  # the first checkpoint would, after minutes or hours
+    if tensorboard:
+        require("tensorboard", "writing for TensorBoard", "tensorboard")
     processes = wanted()
     if processes.shared and device in (None, "cuda") and torch.cuda.is_available():
         device = f"cuda:{processes.local_rank}"
@@ -85,7 +90,7 @@ def train(
             parts = assemble(recipe, found, hardware, processes, split=chosen, unlabelled=others)
             processes.wait()  # until all have seen the folder as it was
             told = reporter if reporter is not None and processes.first else reporter_for(processes)
-            run = Run(folder if processes.first else None, record.to_json(), lock, told.note)
+            run = Run(folder if processes.first else None, record.to_json(), lock, tensorboard)
             loop = Loop(recipe, folder, parts, hardware, processes, run, told, stop, clock)
             try:
                 told.note(describe(recipe, found, record.identity))

@@ -1,4 +1,4 @@
-"""The folder of a run: recipe, environment, metrics as JSON lines, TensorBoard events, checkpoints.
+"""The folder of a run: recipe, environment, metrics as JSON lines, checkpoints.
 
 RUN/recipe.json         every hyper-parameter
 RUN/data.json           the dataset: name, path, sizes, classes' names, mean, std, fingerprint
@@ -6,24 +6,26 @@ RUN/split.json          which images are labelled, where not all are
 RUN/environment.json    machine, versions, commit; one entry for each start
 RUN/metrics.jsonl       a line for each logged interval and each epoch
 RUN/result.json         how far it came, what it reached, and where its time went
-RUN/tensorboard/        the same for TensorBoard, where it is installed
+RUN/tensorboard/        the same for TensorBoard, if it is to be written
 RUN/checkpoints/        the last two
 RUN/.lock               empty; locked by the process that writes
 """
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from divaug.recipes import Recipe
-from divaug.training.events import Events
 from divaug.training.files import replace_text, writing
 from divaug.training.locks import Lock
 from divaug.training.metrics import METRICS, read_metrics
 from divaug.training.splits import SPLIT, Split
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 __all__ = ["Run", "read_metrics", "read_recipe", "read_result"]
 
@@ -62,16 +64,16 @@ class Run:
         folder: where; None for the processes that do not write.
         data: the text of `data.json`; empty for none.
         lock: the right to write there; None to do without.
-        note: told what goes wrong without ending the run.
+        tensorboard: whether to write the curves for TensorBoard too.
     """
 
     folder: Path | None
     data: str = ""
     lock: Lock | None = None
-    note: Callable[[str], None] = lambda _: None
+    tensorboard: bool = False
 
     def __post_init__(self) -> None:
-        self._events: Events | None = None
+        self._curves: SummaryWriter | None = None
 
     def open(
         self,
@@ -104,8 +106,11 @@ class Run:
         )
         text = "".join(json.dumps(line) + "\n" for line in kept)
         replace_text(self.folder / METRICS, text)
-        if Events.known():
-            self._events = Events(self.folder / "tensorboard", step, self.note)
+        if self.tensorboard:
+            from torch.utils.tensorboard import SummaryWriter
+
+            # What earlier starts wrote of later steps is withdrawn.
+            self._curves = SummaryWriter(self.folder / "tensorboard", purge_step=step + 1)
 
     def _take_lock(self) -> None:
         """Of a run that goes on it is taken already; of a new one there was no folder so far."""
@@ -135,8 +140,10 @@ class Run:
         path = self.folder / METRICS
         with writing(path), path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(_plain(line)) + "\n")
-        if self._events is not None:
-            self._events.write(line)
+        if self._curves is not None:
+            for name, value in line.items():
+                if isinstance(value, float):
+                    self._curves.add_scalar(f"{line['kind']}/{name}", value, line["step"])
 
     def conclude(self, result: Mapping[str, Any]) -> None:
         """Say how far the run came; the number of starts is added."""
@@ -146,9 +153,8 @@ class Run:
 
     def close(self) -> None:
         """Finish writing."""
-        if self._events is not None:
-            self._events.close()
-            self._events = None
+        if self._curves is not None:
+            self._curves.close()
 
     @property
     def checkpoints(self) -> Path | None:
