@@ -453,5 +453,5 @@ def test_it_can_be_copied_and_pickled():
 def test_a_missing_framework_is_named_with_its_remedy(framework, monkeypatch):
     monkeypatch.delitem(sys.modules, f"divaug.adapters.{framework}", raising=False)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(ImportError, match=rf"needs {framework}, .*'divaug\[{framework}\]'"):
+    with pytest.raises(ImportError, match=rf"needs {framework}, .*'\.\[{framework}\]'"):
         importlib.import_module(f"divaug.adapters.{framework}")
