@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -248,6 +248,12 @@ class TestLabels:
         assert split == draw_split(data, labels, 3)
         if labels < 48:
             assert split.labelled != draw_split(data, labels, 4).labelled
+
+    def test_a_split_that_was_checked_cannot_be_changed(self):
+        split = Split((4, 0, 2))
+        with pytest.raises(FrozenInstanceError):
+            split.labelled = (1, 1)
+        assert split.labelled == (0, 2, 4)
 
     def test_the_split_is_the_same_for_every_method_and_written_with_the_run(self, tmp_path):
         found = set()
